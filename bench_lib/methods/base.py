@@ -1,0 +1,179 @@
+"""The contract of a memory system. See CONTRIBUTING.md for how to add one: one file in this folder.
+
+The trunk sees the stream and never a question; questions are asked on branches.
+
+    reset(trajectory_id, seed)   begin_session(info)   observe(clip)   end_session(recorded_bytes)
+    branch()                     a second object that shares tensors and owns what it changes
+    on a branch:                 observe(clip)   note(note)   respond(query, generation)
+    commit(query, reply)         trunk only: the one way a turn becomes part of memory
+    save(folder) / load(folder)  between sessions
+    state_bytes()                bytes of the state by kind
+
+All that grows with the stream is one object, `self.state`: a frozen dataclass of numbers, strings,
+tuples, frame handles, and arrays or tensors that are never written in place. So `branch` copies a
+reference, and `save` and `state_bytes` walk the same thing.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_lib.methods import state as states
+from bench_lib.schema import Option
+from bench_lib.stream import Clip, SessionInfo, Size
+
+InputClass = Literal["incremental", "window", "thinned"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A user interaction whose time has come: a registration, a question to hold, a marker."""
+
+    session: int
+    t_s: float
+    text: str
+    wall_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question at a cutoff. `text` is the whole request, options and reply contract included.
+
+    `notes` are the interactions that precede it, in time order; `letters` the option letters that
+    a reply may name; `contract` the reply kind (`choice`, `adaptive_choice`, `adaptive_text`,
+    `free`).
+    """
+
+    text: str
+    session: int
+    cutoff_s: float
+    closed: bool = True
+    system: str = ""
+    contract: str = "free"
+    options: tuple[Option, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Decoding settings. Temperature 0 is greedy."""
+
+    max_new_tokens: int = 64
+    temperature: float = 0.0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    seed: int = 42
+    keep_logits: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A method's answer. Instants are `time.perf_counter()` seconds.
+
+    `ready_at`: memory is prepared and the question's own prefill begins. `logits` are those of the
+    first new token, where the generation asked to keep them (tests compare them).
+    """
+
+    text: str
+    ready_at: float
+    first_token_at: float
+    done_at: float
+    stop: str = "end"
+    logits: NDArray[np.float32] | None = None
+
+
+class Refused(Exception):
+    """The method declines to answer this query; recorded as `refused`, never as wrong."""
+
+
+@dataclass(kw_only=True)
+class Method(ABC):
+    """A streaming memory system. Fields are its hyper-parameters, each with its published default.
+
+    Class attributes say what it supports:
+    `input_class`: `incremental` (each clip once), `window` (the newest frames, worked on at the
+    probe) or `thinned` (the whole prefix thinned to N frames and rebuilt at each probe).
+    `model`: what serves it, `backbone` (a local model), `chat` (a message model) or `none`.
+    `persistent`: keeps something of earlier sessions. `bounded`: its state has a ceiling.
+    `notes_touch_state`: notes change its memory, so they can be delivered in the stream.
+    `forks`: `branch` works; where it does not, the engine rebuilds the trunk for each probe.
+    """
+
+    name: ClassVar[str] = ""
+    input_class: ClassVar[InputClass] = "incremental"
+    model: ClassVar[Literal["none", "backbone", "chat"]] = "none"
+    persistent: ClassVar[bool] = True
+    bounded: ClassVar[bool] = False
+    notes_touch_state: ClassVar[bool] = False
+    wants_audio: ClassVar[bool] = False
+    needs_weights: ClassVar[bool] = False
+    forks: ClassVar[bool] = True
+
+    fps: float = 1.0
+    clip_frames: int = 8
+
+    served: Any = field(default=None, init=False, repr=False, compare=False)
+    state: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def attach(self, model: Any) -> Self:
+        """Give the method the model that serves it; branches share it. Returns the method."""
+        self.served = model
+        return self
+
+    def frame_size(self, native: Size) -> Size:
+        """The size frames are prepared at, fixed for a trajectory by its first session."""
+        return native
+
+    @abstractmethod
+    def reset(self, trajectory_id: str, seed: int) -> None:
+        """Forget everything; called before each trajectory."""
+
+    def begin_session(self, info: SessionInfo) -> None:  # noqa: B027 - an optional hook
+        """A session starts."""
+
+    @abstractmethod
+    def observe(self, clip: Clip) -> None:
+        """Take in the next clip. Clips arrive in time order, once."""
+
+    def end_session(self, recorded_bytes: int) -> None:  # noqa: B027 - an optional hook
+        """The session is over; `recorded_bytes` is the size of its recorded video."""
+
+    def branch(self) -> Self:
+        """A second object at this point of the stream; what it does leaves this one untouched."""
+        return copy.copy(self)
+
+    def note(self, note: Note) -> None:  # noqa: B027 - an optional hook
+        """A user interaction reaches the memory (only where `notes_touch_state`)."""
+
+    @abstractmethod
+    def respond(self, query: Query, generation: Generation) -> Reply:
+        """Answer from what has been observed so far."""
+
+    def commit(self, query: Query, reply: Reply) -> None:  # noqa: B027 - an optional hook
+        """Make a turn part of the memory (benchmarks with one dialogue per video)."""
+
+    def state_bytes(self) -> Mapping[str, int]:
+        """Bytes of the state by kind, from its real tensors, texts and frames."""
+        return states.nbytes(self.state)
+
+    def save(self, folder: Path) -> None:
+        """Write the state to `folder` (safetensors and JSON), exactly."""
+        states.save(self.state, folder, self._identity())
+
+    def load(self, folder: Path) -> None:
+        """Read a state that `save` wrote, after `attach` and in place of `reset`."""
+        device = str(getattr(self.served, "device", "cpu"))
+        self.state = states.load(folder, self._identity(), type(self), device)
+
+    def _identity(self) -> dict[str, Any]:
+        """What must agree between the saver and the loader of a state."""
+        args = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return {"method": self.name, "args": args, "model": getattr(self.served, "id", "none")}

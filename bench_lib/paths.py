@@ -1,0 +1,30 @@
+"""Places, from any working directory. `BENCH_OUTPUTS` and `BENCH_CACHE` move the two written ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def root() -> Path:
+    """The project's root: the folder above this package."""
+    return Path(__file__).resolve().parent.parent
+
+
+def outputs() -> Path:
+    """Where runs and reports are written."""
+    return Path(os.environ.get("BENCH_OUTPUTS") or root() / "outputs")
+
+
+def cache() -> Path:
+    """Where generated media, stored frames and kept replies lie; safe to delete."""
+    return Path(os.environ.get("BENCH_CACHE") or root() / "outputs" / "cache")
+
+
+def short(path: Path | str) -> str:
+    """A path for people: the home folder written `~`, the project's own paths relative to it."""
+    text = str(path)
+    if text.startswith(f"{root()}{os.sep}"):
+        return text[len(str(root())) + 1 :]
+    home = str(Path.home())
+    return f"~{text[len(home) :]}" if home != "/" and text.startswith(home) else text

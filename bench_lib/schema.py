@@ -1,0 +1,191 @@
+"""Records: what a source yields and what a run writes. No pixels, no tensors, no model.
+
+Times are seconds. `*_s` inside a session counts from the session's start (second 0 is the start of
+its first span); `wall_*_s` counts from 00:00 of the source's day 1. Intervals are half-open: start
+included, end excluded (APM-Bench protocol, section 3).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Polarity = Literal["positive", "negative"]
+Decision = Literal["INTERVENE", "SILENT"]
+Status = Literal["ok", "repaired", "unparsed", "refused", "error", "not_run"]
+SCORABLE: tuple[Status, ...] = ("ok", "repaired", "unparsed")
+"""Statuses that are an answer of the method; the others are missing and never counted as wrong."""
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown fields and non-finite numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Span(Record):
+    """A stretch `[start_s, end_s)` of a video file, in the file's presentation time."""
+
+    file: str
+    start_s: float
+    end_s: float
+
+
+class Caption(Record):
+    """A line of speech or description; it exists for a method once `end_s` has passed."""
+
+    start_s: float
+    end_s: float
+    text: str
+
+
+class Session(Record):
+    """One continuous recording. `wall_start_s` is None where the source has no clock."""
+
+    id: str
+    index: int
+    spans: tuple[Span, ...]
+    duration_s: float
+    wall_start_s: float | None = None
+    captions: tuple[Caption, ...] = ()
+
+
+class Option(Record):
+    """An answer option of a multiple-choice question."""
+
+    id: str
+    text: str
+
+
+class Moment(Record):
+    """An annotated interval of a session: evidence, or an ideal window for a response."""
+
+    session: str
+    start_s: float
+    end_s: float
+    text: str = ""
+
+
+class Registration(Record):
+    """An instruction of the user, given at a stated time and to be honoured later."""
+
+    session: str
+    t_s: float
+    text: str
+
+
+class Reference(Record):
+    """Reference texts for the judge; they never reach a method."""
+
+    response: str = ""
+    reason: str = ""
+
+
+class Probe(Record):
+    """One timed decision point; with its candidate it makes one runtime instance (one model call).
+
+    `closed` says whether the frame at exactly `t_s` belongs to the visible prefix. `interval` is
+    the announced half-open window of MPA, PRM and TPG, which ends at `t_s`.
+    """
+
+    id: str
+    session: str
+    t_s: float
+    closed: bool = True
+    polarity: Polarity | None = None
+    interval: tuple[float, float] | None = None
+    reference: Reference = Reference()
+
+
+class Candidate(Record):
+    """One annotated question or assistance case. `references` holds further texts for the judge."""
+
+    id: str
+    task: str
+    question: str = ""
+    options: tuple[Option, ...] = ()
+    answer: str | None = None
+    evidence: tuple[Moment, ...] = ()
+    ideal: tuple[Moment, ...] = ()
+    registration: Registration | None = None
+    probes: tuple[Probe, ...]
+    references: dict[str, str] = Field(default_factory=dict)
+
+
+class Trajectory(Record):
+    """Ordered sessions of one wearer around related activities, with their candidates.
+
+    `between` is recorded footage that lies between the sessions and that no candidate needs; only
+    the raw lifelong condition feeds it. Its `index` is that of the session it precedes.
+    """
+
+    id: str
+    source: str
+    sessions: tuple[Session, ...]
+    candidates: tuple[Candidate, ...] = ()
+    title: str = ""
+    participant: str = ""
+    between: tuple[Session, ...] = ()
+
+    def session(self, session_id: str) -> Session:
+        """The session of that id (KeyError when there is none)."""
+        for session in self.sessions:
+            if session.id == session_id:
+                return session
+        raise KeyError(session_id)
+
+
+class Response(Record):
+    """What one runtime instance gave. Failures are statuses, never guessed letters or zeros.
+
+    `passed` is the deterministic gate (None when there is nothing to check or no scorable reply).
+    `stop` tells why generation ended: `end`, `length` (cut at its token limit) or empty.
+    `timings` are seconds, `counters` exact counts of work, `missing_sessions` the sessions that
+    could not be read and are therefore absent from the memory that answered.
+    """
+
+    trajectory: str
+    session: str
+    candidate: str
+    probe: str
+    task: str
+    polarity: Polarity | None = None
+    cutoff_s: float
+    closed: bool
+    status: Status
+    raw_text: str = ""
+    option: str | None = None
+    decision: Decision | None = None
+    text: str = ""
+    reason: str = ""
+    repairs: tuple[str, ...] = ()
+    passed: bool | None = None
+    stop: str = ""
+    error: str = ""
+    timings: dict[str, float] = Field(default_factory=dict)
+    counters: dict[str, int] = Field(default_factory=dict)
+    state_bytes: dict[str, int] = Field(default_factory=dict)
+    missing_sessions: tuple[str, ...] = ()
+
+
+class Verdict(Record):
+    """A judge's view of one response that passed the gate; `score` is None when it failed."""
+
+    candidate: str
+    probe: str
+    judge: str
+    score: int | None = None
+    checks: dict[str, str] = Field(default_factory=dict)
+    issues: tuple[str, ...] = ()
+    justification: str = ""
+    raw_text: str = ""
+    error: str = ""
+
+
+def clock(wall_s: float | None) -> str:
+    """Wall time as `DAY2 10:03:12`; empty where there is no clock."""
+    if wall_s is None:
+        return ""
+    day, rest = divmod(int(wall_s), 86_400)
+    return f"DAY{day + 1} {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"

@@ -1,0 +1,80 @@
+"""The tasks of each benchmark, in the one order that every table and figure uses.
+
+Source: APM-Bench, sections 2 and 5 of its protocol. A `Bench` is what asks questions: its tasks,
+its prompt set, and whether turns share one dialogue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bench_lib.errors import BenchError, nearest
+
+Reply = Literal["choice", "adaptive_choice", "adaptive_text", "free"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task. `evidence` says which sessions its evidence lies in; `interval` that a probe is the
+    end of an announced half-open window; `registers` that a user instruction precedes the probes.
+    """
+
+    code: str
+    name: str
+    capability: str
+    reply: Reply
+    evidence: Literal["earlier", "current"]
+    interval: bool = False
+    registers: bool = False
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether a probe asks for a decision, INTERVENE or SILENT."""
+        return self.reply.startswith("adaptive")
+
+
+CSU, RTP, AR = "Cross-session Understanding", "Real-time Perception", "Adaptive Response"
+
+APM_TASKS = (
+    Task("ER", "Episodic Recall", CSU, "choice", "earlier"),
+    Task("EST", "Entity State Tracking", CSU, "choice", "earlier"),
+    Task("TR", "Temporal Reasoning", CSU, "choice", "earlier"),
+    Task("ACR", "Action Recognition", RTP, "choice", "current"),
+    Task("CT", "Counting", RTP, "choice", "current"),
+    Task("OCR", "Optical Character Recognition", RTP, "choice", "current"),
+    Task("STU", "Spatial Understanding", RTP, "choice", "current"),
+    Task("ERA", "Evidence-Ready Answering", AR, "adaptive_choice", "current"),
+    Task("RCR", "Registered-Condition Response", AR, "adaptive_text", "current", registers=True),
+    Task("MPA", "Memory-Grounded Proactive Assistance", AR, "adaptive_text", "earlier", True),
+    Task("PRM", "Proactive Reminder", AR, "adaptive_text", "earlier", True, registers=True),
+    Task("TPG", "Task Progress Guidance", AR, "adaptive_text", "earlier", True),
+)
+
+FREE = Task("FREE", "Free question", "Free question", "free", "earlier")
+"""A question without a key, asked of one's own video; it is answered and never scored."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark: its tasks, its prompt set (a folder in `prompts/`), its kind of dialogue."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    prompts: str
+    dialogue: Literal["isolated", "shared"] = "isolated"
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Capability names in table order."""
+        return tuple(dict.fromkeys(task.capability for task in self.tasks))
+
+    def task(self, code: str) -> Task:
+        """The task of that code; raises BenchError with the nearest known one."""
+        for task in (*self.tasks, FREE):
+            if task.code == code:
+                return task
+        raise BenchError(f"unknown task {code!r}; {nearest(code, [t.code for t in self.tasks])}")
+
+
+APM_BENCH = Bench("apm", APM_TASKS, "apm")
