@@ -1,4 +1,4 @@
-"""Errors a user can act on: one sentence that names what was given, what was expected, what to do."""
+"""Errors a user can act on: one sentence that says what was given, expected, and what to do."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def count(name: str, n: int = 1) -> None:
 
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
-    """Collect what `count` reports while the block is open; blocks nest, each sees its inner ones."""
+    """Collect what `count` reports while the block is open; an outer block sees inner counts too."""
     counter: Counter[str] = Counter()
     token = _active.set((*_active.get(), counter))
     try:

@@ -1,4 +1,4 @@
-"""Places, from any working directory. `BENCH_OUTPUTS` and `BENCH_CACHE` move the two written ones."""
+"""Places, from any working directory; `BENCH_OUTPUTS` and `BENCH_CACHE` move the written ones."""
 
 from __future__ import annotations
 

@@ -16,8 +16,10 @@ Reply = Literal["choice", "adaptive_choice", "adaptive_text", "free"]
 
 @dataclass(frozen=True)
 class Task:
-    """A task. `evidence` says which sessions its evidence lies in; `interval` that a probe is the
-    end of an announced half-open window; `registers` that a user instruction precedes the probes.
+    """A task.
+
+    `evidence` says which sessions its evidence lies in; `interval` that a probe is the end of an
+    announced half-open window; `registers` that a user instruction precedes the probes.
     """
 
     code: str

@@ -1,0 +1,1 @@
+"""Models that take messages: one contract, several backends."""

@@ -1,0 +1,114 @@
+"""The chat contract: messages with frames and sound in, a checked reply out.
+
+A call names its contract: a name, a parser and, where there is one, a JSON schema. A parser that
+raises `ValueError` makes the reply broken: it is asked for once more, and both raw replies are
+kept. Contracts of benchmark probes have no parser: there a malformed reply is the result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_lib.methods.base import Generation
+from bench_lib.stream import Frame, Size
+
+
+@dataclass(frozen=True)
+class Text:
+    """A stretch of text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Frames in time order, as separate images or as one video; `size` is what is sent."""
+
+    frames: tuple[Frame, ...]
+    video: bool = False
+    size: Size | None = None
+
+
+@dataclass(frozen=True)
+class Sound:
+    """16 kHz mono float32 samples."""
+
+    samples: NDArray[np.float32]
+
+
+Part = Text | Frames | Sound
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a dialogue."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a reply must be. `parse` raises ValueError on a broken one; `schema` is JSON schema."""
+
+    name: str
+    parse: Callable[[str], Any] | None = None
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """A reply. Instants are `time.perf_counter()` seconds; `rejected` holds raw broken replies.
+
+    `value` is what the contract's parser made of `text`. `usage` counts `prompt_tokens`,
+    `completion_tokens` and what else the backend reports. `cached` replies cost nothing now.
+    """
+
+    text: str
+    value: Any = None
+    stop: str = "end"
+    ready_at: float = 0.0
+    first_token_at: float = 0.0
+    done_at: float = 0.0
+    usage: Mapping[str, int] = field(default_factory=dict)
+    rejected: tuple[str, ...] = ()
+    cached: bool = False
+    logits: NDArray[np.float32] | None = None
+
+
+class ChatError(Exception):
+    """A call failed for good: transport, refusal of the request, or a contract broken twice."""
+
+    def __init__(self, message: str, rejected: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.rejected = rejected
+
+
+class Chat(ABC):
+    """A model that takes messages. `id` names model and revision, and is part of every cache key."""
+
+    id: str
+    device: str = "cpu"
+
+    def frame_size(self, native: Size, max_pixels: int) -> Size:
+        """The size at which frames are best sent; by default the native one within the limit."""
+        scale = min(1.0, (max_pixels / (native[0] * native[1])) ** 0.5)
+        return round(native[0] * scale), round(native[1] * scale)
+
+    @abstractmethod
+    def complete(
+        self, messages: Sequence[Message], contract: Contract, generation: Generation
+    ) -> ChatReply:
+        """Answer; raises ChatError."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors `[n, d]` of texts; lexical by default (`chat/lexical.py`)."""
+        from bench_lib.chat.lexical import embed
+
+        return embed(texts)
