@@ -31,10 +31,13 @@ def count(name: str, n: int = 1) -> None:
 
 
 @contextmanager
-def counting() -> Iterator[Counter[str]]:
-    """Collect what `count` reports while the block is open; an outer block sees inner counts too."""
+def counting(alone: bool = False) -> Iterator[Counter[str]]:
+    """Collect what `count` reports while the block is open.
+
+    Blocks nest: an outer one sees what its inner ones count, unless an inner one is `alone`.
+    """
     counter: Counter[str] = Counter()
-    token = _active.set((*_active.get(), counter))
+    token = _active.set((counter,) if alone else (*_active.get(), counter))
     try:
         yield counter
     finally:

@@ -91,7 +91,7 @@ class ChatError(Exception):
 
 
 class Chat(ABC):
-    """A model that takes messages. `id` names model and revision, and is part of every cache key."""
+    """A model that takes messages; `id` names model and revision and is in every cache key."""
 
     id: str
     device: str = "cpu"

@@ -160,6 +160,10 @@ class Method(ABC):
     def commit(self, query: Query, reply: Reply) -> None:  # noqa: B027 - an optional hook
         """Make a turn part of the memory (benchmarks with one dialogue per video)."""
 
+    def tokens(self) -> tuple[int, int]:
+        """Visual tokens kept now and seen so far; zeros where memory does not hold tokens."""
+        return 0, 0
+
     def state_bytes(self) -> Mapping[str, int]:
         """Bytes of the state by kind, from its real tensors, texts and frames."""
         return states.nbytes(self.state)

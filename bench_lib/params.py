@@ -1,0 +1,147 @@
+"""Notebook parameters: the plain values of a parameters cell, bound to a frozen, checked record.
+
+papermill warns about unknown parameters and goes on, and guesses types; here both are errors, in
+the first second and in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from bench_lib.errors import BenchError, nearest
+
+T = TypeVar("T")
+PLAIN = (str, int, float, bool, list, dict, tuple, type(None))
+IPYTHON = {"In", "Out", "exit", "quit", "open"}
+
+
+def bind(cls: type[T], namespace: Mapping[str, Any]) -> T:
+    """Build `cls` from a notebook's globals.
+
+    Raises BenchError for a plain value that is no field (a misspelt parameter), for a value of the
+    wrong type, and for what the class itself refuses.
+    """
+    known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    given = {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_") and name not in IPYTHON and type(value) in PLAIN
+    }
+    for name in given:
+        if name not in known:
+            raise BenchError(f"unknown parameter {name!r}; {nearest(name, known)}")
+    values = {name: _typed(name, value, str(known[name].type)) for name, value in given.items()}
+    return cls(**values)
+
+
+def _typed(name: str, value: Any, wanted: str) -> Any:
+    kind = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict}[
+        wanted
+    ]
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is kind:
+        return value
+    hint = ""
+    if kind is bool:
+        hint = "; with papermill -p write True or False"
+    elif kind is str:
+        hint = "; with papermill use -r to keep it text"
+    elif kind in (list, dict):
+        hint = f"; with papermill use -y '{name}: ...'"
+    raise BenchError(
+        f"parameter {name} must be {wanted}, not {type(value).__name__} {value!r}{hint}"
+    )
+
+
+@dataclass(frozen=True)
+class EvalParams:
+    """Parameters of 03_eval; the notebook's comments say what each is for."""
+
+    method: str = "fluxmem"
+    method_args: dict = field(default_factory=dict)
+    source: str = "dollhouse"
+    data_root: str = ""
+    backbone: str = "tiny"
+    condition: str = "standard"
+    recent: int = 2
+    trajectories: list = field(default_factory=list)
+    tasks: list = field(default_factory=list)
+    limit: int = 0
+    fps: float = 0.0
+    mode: str = "stream"
+    cutoff: str = "protocol"
+    registration_delivery: str = "stream"
+    prompts: str = "apm"
+    max_new_tokens: dict = field(default_factory=dict)
+    temperature: float = 0.0
+    repetition_penalty: float = 1.0
+    max_pixels: int = 0
+    dtype: str = "auto"
+    attention: str = "sdpa"
+    seed: int = 42
+    question: str = ""
+    at: str = ""
+    reader: str = "decord"
+    store: str = "none"
+    store_gib: float = 20.0
+    states: str = "last"
+    device: str = "auto"
+    shard: str = "1/1"
+    workers: int = 1
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant, before anything is imported or opened."""
+        from bench_lib import methods
+        from bench_lib.answer import MAX_NEW_TOKENS
+        from bench_lib.feeds import CONDITIONS
+        from bench_lib.tasks import APM_BENCH
+
+        if self.method not in methods.available():
+            raise BenchError(
+                f"unknown method {self.method!r}; {nearest(self.method, methods.available())}"
+            )
+        _choice("condition", self.condition, CONDITIONS)
+        _choice("mode", self.mode, ("stream", "replay"))
+        _choice("cutoff", self.cutoff, ("protocol", "inclusive", "exclusive"))
+        _choice("registration_delivery", self.registration_delivery, ("stream", "log"))
+        _choice("reader", self.reader, ("decord", "pyav"))
+        _choice("store", self.store, ("none", "lossless", "jpeg"))
+        _choice("states", self.states, ("last", "all", "none"))
+        _choice("dtype", self.dtype, ("auto", "float32", "bfloat16", "float16"))
+        for kind in self.max_new_tokens:
+            _choice("max_new_tokens", kind, tuple(MAX_NEW_TOKENS))
+        for code in self.tasks:
+            APM_BENCH.task(code)
+        for name in ("limit", "recent", "max_pixels", "fps", "temperature"):
+            if getattr(self, name) < 0:
+                raise BenchError(
+                    f"parameter {name} must not be negative, not {getattr(self, name)}"
+                )
+        if self.workers < 1:
+            raise BenchError(f"parameter workers must be at least 1, not {self.workers}")
+        self.shard_of()
+
+    def shard_of(self) -> tuple[int, int]:
+        """`3/8` as (3, 8)."""
+        part, _, whole = self.shard.partition("/")
+        if part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole):
+            return int(part), int(whole)
+        raise BenchError(f"parameter shard must be k/n with 1 <= k <= n, not {self.shard!r}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """All parameters, for the run's manifest."""
+        return asdict(self)
+
+    def changed(self) -> dict[str, Any]:
+        """The parameters that differ from their defaults."""
+        default = asdict(EvalParams())
+        return {key: value for key, value in asdict(self).items() if value != default[key]}
+
+
+def _choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise BenchError(f"parameter {name} is {value!r}; {nearest(str(value), known)}")

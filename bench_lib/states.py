@@ -1,0 +1,60 @@
+"""Saved memories of a run: one folder per episode and completed session, replaced atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bench_lib.feeds import Episode
+from bench_lib.methods.base import Method
+from bench_lib.runs import digest
+
+Keep = Literal["last", "all", "none"]
+
+
+@dataclass(frozen=True)
+class States:
+    """`keep` says which states of an episode stay; one above `limit_bytes` is not saved at all.
+
+    Without a saved state a trajectory is observed again from its start when a run is resumed.
+    """
+
+    folder: Path
+    keep_which: Keep = "last"
+    limit_bytes: int = 512 * 2**20
+
+    def keep(self, episode: Episode, trunk: dict[str, Any], method: Method) -> None:
+        """Save the method after the session at `trunk["position"] - 1`."""
+        if self.keep_which == "none" or sum(method.state_bytes().values()) > self.limit_bytes:
+            return
+        home = self._home(episode)
+        final = home / f"{trunk['position']:04d}"
+        temporary = home / f".{final.name}.{os.getpid()}"
+        shutil.rmtree(temporary, ignore_errors=True)
+        method.save(temporary)
+        (temporary / "trunk.json").write_text(json.dumps(trunk))
+        shutil.rmtree(final, ignore_errors=True)
+        temporary.replace(final)
+        if self.keep_which == "last":
+            for older in home.iterdir():
+                if older != final:
+                    shutil.rmtree(older, ignore_errors=True)
+
+    def newest(self, episode: Episode, method: Method) -> dict[str, Any] | None:
+        """Load the latest state from which all asks of the episode can be reached; its trunk."""
+        first = min(episode.feed(ask.probe.session).position for ask in episode.asks)
+        home = self._home(episode)
+        found = sorted(home.glob("[0-9]*"), reverse=True) if home.exists() else []
+        for folder in found:
+            if int(folder.name) <= first:
+                method.load(folder)
+                trunk = json.loads((folder / "trunk.json").read_text())
+                return {**trunk, "size": tuple(trunk["size"]) if trunk["size"] else None}
+        return None
+
+    def _home(self, episode: Episode) -> Path:
+        return self.folder / digest([episode.trajectory.id, episode.id], 16)
