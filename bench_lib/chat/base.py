@@ -66,12 +66,16 @@ class Contract:
 class ChatReply:
     """A reply. Instants are `time.perf_counter()` seconds; `rejected` holds raw broken replies.
 
-    `value` is what the contract's parser made of `text`. `usage` counts `prompt_tokens`,
-    `completion_tokens` and what else the backend reports. `cached` replies cost nothing now.
+    `value` is what the contract's parser made of `text`; `reasoning` is what the backend keeps
+    apart from it. `stop` is `end`, `length` or `refused` (the model or its filter declined).
+    `usage` counts `prompt_tokens`, `completion_tokens` and what else the backend reports.
+    `ready_at` is when the request was sent. A `cached` reply costs nothing now; its instants are
+    shifted so that the durations are those of the call that was paid for.
     """
 
     text: str
     value: Any = None
+    reasoning: str = ""
     stop: str = "end"
     ready_at: float = 0.0
     first_token_at: float = 0.0
@@ -83,11 +87,27 @@ class ChatReply:
 
 
 class ChatError(Exception):
-    """A call failed for good: transport, refusal of the request, or a contract broken twice."""
+    """A call failed for good; `rejected` holds the raw replies that broke its contract."""
 
     def __init__(self, message: str, rejected: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.rejected = rejected
+
+
+class TransportError(ChatError):
+    """The server could not be reached, or kept failing, until the retries were used up."""
+
+
+class RequestRefused(ChatError):
+    """The server declines this very request: key, model name, size, kind of media."""
+
+
+class ContractBroken(ChatError):
+    """Two replies in a row did not satisfy the contract."""
+
+
+class BudgetSpent(ChatError):
+    """The user's limit on calls or cost is reached; nothing was sent."""
 
 
 class Chat(ABC):
@@ -95,6 +115,11 @@ class Chat(ABC):
 
     id: str
     device: str = "cpu"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What a cache key and a manifest hold of this model: its id and settings, no secret."""
+        return {"id": self.id}
 
     def frame_size(self, native: Size, max_pixels: int) -> Size:
         """The size at which frames are best sent; by default the native one within the limit."""
