@@ -77,7 +77,7 @@ def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setti
         except Exception as error:
             return failure(ask, trajectory, f"{type(error).__name__}: {error}", at.missing)
     letters = "".join(option.id for option in asked.options)
-    parsed = parse(asked.contract, reply.text, letters)
+    parsed = parse(asked.contract, reply.text, letters, reply.stop)
     task = setting.bench.task(ask.candidate.task)
     return Response(
         **_where(ask, trajectory),

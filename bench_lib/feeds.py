@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 from bench_lib.ask import Ask
 from bench_lib.schema import Session, Trajectory
 from bench_lib.stream import EPSILON_S
 from bench_lib.tasks import Bench
 
-Condition = Literal["standard", "oracle", "raw_lifelong", "recent_sessions"]
-CONDITIONS = get_args(Condition)
+CONDITIONS = ("standard", "oracle", "raw_lifelong", "recent_sessions")
 Stretch = tuple[float, float]
 
 
@@ -73,7 +71,7 @@ def episodes(
     bench: Bench,
     trajectory: Trajectory,
     asks: Sequence[Ask],
-    condition: Condition = "standard",
+    condition: str = "standard",
     recent: int = 2,
     one_each: bool = False,
 ) -> list[Episode]:

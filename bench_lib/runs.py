@@ -176,7 +176,7 @@ class Run:
         return records
 
     def responses(self) -> dict[tuple[str, str], Response]:
-        """The response of each (candidate, probe): the newest that did not fail, else the newest."""
+        """Responses by (candidate, probe): the newest that did not fail, else the newest."""
         found: dict[tuple[str, str], Response] = {}
         for record in self.read("responses"):
             response = Response.model_validate(record)

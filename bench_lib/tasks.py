@@ -11,7 +11,7 @@ from typing import Literal
 
 from bench_lib.errors import BenchError, nearest
 
-Reply = Literal["choice", "adaptive_choice", "adaptive_text", "free"]
+ReplyKind = Literal["choice", "adaptive_choice", "adaptive_text", "free"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Task:
     code: str
     name: str
     capability: str
-    reply: Reply
+    reply: ReplyKind
     evidence: Literal["earlier", "current"]
     interval: bool = False
     registers: bool = False

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from bench_lib.methods import state as states
 from bench_lib.schema import Option
 from bench_lib.stream import Clip, SessionInfo, Size
+from bench_lib.tasks import ReplyKind
 
 InputClass = Literal["incremental", "window", "thinned"]
 
@@ -57,7 +58,7 @@ class Query:
     cutoff_s: float
     closed: bool = True
     system: str = ""
-    contract: str = "free"
+    contract: ReplyKind = "free"
     options: tuple[Option, ...] = ()
     notes: tuple[Note, ...] = ()
 

@@ -1,0 +1,264 @@
+"""03_eval from end to end: data, method, asks, plan, execution, results.
+
+The notebook shows; this module does. `Evaluation.open(params)` prepares everything that can fail
+early, `plan()` says what the run will cost, `execute()` does what is not done yet.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from bench_lib import methods, prompts, sources
+from bench_lib.answer import MAX_NEW_TOKENS, Setting
+from bench_lib.ask import Ask
+from bench_lib.engine import Walk
+from bench_lib.errors import BenchError
+from bench_lib.feeds import Episode, episodes
+from bench_lib.free import free_question
+from bench_lib.methods.base import Generation, Method
+from bench_lib.params import EvalParams
+from bench_lib.runs import Run
+from bench_lib.schema import Response, Trajectory
+from bench_lib.serving import serve
+from bench_lib.sources import Dataset
+from bench_lib.states import States
+from bench_lib.tasks import APM_BENCH
+
+POOL = 16
+"""Open calls per trajectory thread of a message model."""
+
+
+@dataclass
+class Evaluation:
+    """One method, one condition, one set of asks, one run folder."""
+
+    params: EvalParams
+    data: Dataset
+    trajectories: tuple[Trajectory, ...]
+    asks: dict[str, tuple[Ask, ...]]
+    method: Method
+    setting: Setting
+    run: Run
+
+    @classmethod
+    def open(cls, params: EvalParams, notebook: str = "03_eval") -> Evaluation:
+        """Load data and method, open the run folder; BenchError says what cannot work."""
+        method = methods.load(params.method, **_method_args(params))
+        data = sources.load(params.source, params.data_root)
+        chosen = sources.choose(data.trajectories, params.trajectories)
+        if params.question:
+            asks = free_question(chosen, params.question, params.at)
+        else:
+            asks = select(chosen, params)
+        part, whole = params.shard_of()
+        own = chosen[part - 1 :: whole]
+        run = Run.open(notebook, params.name or params.method, params.as_dict())
+        for trajectory in own:
+            run.register(trajectory)
+        method.attach(serve(method, params))
+        notes = (data.note, getattr(method.served, "noise", ""))
+        run.note(
+            source_note=data.note,
+            model=getattr(method.served, "id", "none"),
+            model_note=notes[1],
+            input_class=method.input_class,
+            quarantined=[str(problem) for problem in data.problems],
+            prompts=prompts.load(params.prompts).digest,
+        )
+        return cls(
+            params,
+            data,
+            own,
+            {t.id: asks[t.id] for t in own},
+            method,
+            _setting(params, method),
+            run,
+        )
+
+    def overview(self) -> pd.DataFrame:
+        """What will be asked: asks by task and polarity, with candidates."""
+        rows = [
+            (ask.candidate.task, ask.probe.polarity or "question", ask.candidate.id)
+            for asks in self.asks.values()
+            for ask in asks
+        ]
+        frame = pd.DataFrame(rows, columns=["task", "polarity", "candidate"])
+        order = [task.code for task in APM_BENCH.tasks if task.code in set(frame["task"])]
+        order += [code for code in frame["task"].unique() if code not in order]
+        table = frame.pivot_table(
+            index="task", columns="polarity", values="candidate", aggfunc="count", fill_value=0
+        )
+        table["candidates"] = frame.groupby("task")["candidate"].nunique()
+        return table.reindex(order)
+
+    def pending(self) -> list[Episode]:
+        """The episodes that still have asks without a response."""
+        done = self.run.done()
+        found: list[Episode] = []
+        for trajectory in self.trajectories:
+            open_asks = [ask for ask in self.asks[trajectory.id] if ask.key not in done]
+            found += self.episodes(trajectory, open_asks)
+        return found
+
+    def episodes(self, trajectory: Trajectory, asks: list[Ask]) -> list[Episode]:
+        """How asks of one trajectory are fed under this run's condition and mode."""
+        one_each = self.params.mode == "replay" or not self.method.forks
+        return episodes(
+            APM_BENCH,
+            trajectory,
+            asks,
+            self.params.condition,
+            self.params.recent,
+            one_each,  # type: ignore[arg-type]
+        )
+
+    def plan(self) -> pd.DataFrame:
+        """What the rest of this run will take; BenchError where disk or memory is short."""
+        from bench_lib.plan import plan
+
+        return plan(self)
+
+    def execute(self, progress: bool = True) -> None:
+        """Do what is not done yet; the same command after a kill goes on where it stopped."""
+        waiting = self.pending()
+        total_s = sum(feed.duration_s for episode in waiting for feed in episode.feeds)
+        by_trajectory: dict[str, list[Episode]] = {}
+        for episode in waiting:
+            by_trajectory.setdefault(episode.trajectory.id, []).append(episode)
+        threads = self.params.workers if self.method.model != "backbone" else 1
+        with (
+            tqdm(total=round(total_s), unit="s", desc="video", disable=not progress) as bar,
+            ThreadPoolExecutor(threads) as pool,
+        ):
+            lock = threading.Lock()
+
+            def step(seconds: float) -> None:
+                with lock:
+                    bar.update(seconds)
+
+            jobs = [pool.submit(self._trajectory, group, step) for group in by_trajectory.values()]
+            busy = [name for job in jobs for name in job.result()]
+        self.run.sync()
+        if busy:
+            print(f"left to another process that is at work on them: {', '.join(busy)}")
+
+    def _trajectory(self, group: list[Episode], step: Callable[[float], None]) -> list[str]:
+        """Walk a trajectory's episodes; returns its id where another process holds it."""
+        name = group[0].trajectory.id
+        with ExitStack() as stack:
+            if not stack.enter_context(self.run.locked(f"trajectory {name}", wait=False)):
+                return [name]
+            # Another process may have finished it between the listing and the lock.
+            done = self.run.done()
+            asks = [a for episode in group for a in episode.asks if a.key not in done]
+            pool = None
+            if self.method.model == "chat":
+                pool = stack.enter_context(ThreadPoolExecutor(POOL))
+            for episode in self.episodes(group[0].trajectory, asks):
+                self.walk(episode, pool, step)
+        return []
+
+    def walk(
+        self,
+        episode: Episode,
+        pool: ThreadPoolExecutor | None = None,
+        step: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        """Walk one episode with a fresh trunk."""
+        states = States(
+            self.run.folder / "states",
+            self.params.states if self.params.mode == "stream" else "none",  # type: ignore[arg-type]
+        )
+        Walk(self.fresh(), episode, self.setting, states, self.run.append, pool, step).run()
+        self.run.sync()
+
+    def fresh(self) -> Method:
+        """A method object of its own over the shared model."""
+        args = _method_args(self.params)
+        return methods.load(self.params.method, **args).attach(self.method.served)
+
+    def responses(self) -> list[Response]:
+        """The responses to this evaluation's asks, in order; `not_run` where there is none."""
+        found = self.run.responses()
+        listed = []
+        for trajectory in self.trajectories:
+            for ask in self.asks[trajectory.id]:
+                listed.append(found.get(ask.key) or _not_run(trajectory, ask))
+        return listed
+
+
+def select(trajectories: tuple[Trajectory, ...], params: EvalParams) -> dict[str, tuple[Ask, ...]]:
+    """The asks of the chosen tasks, at most `limit` candidates a task over all trajectories."""
+    taken: dict[str, int] = {}
+    chosen: dict[str, tuple[Ask, ...]] = {}
+    for trajectory in trajectories:
+        asks: list[Ask] = []
+        for candidate in trajectory.candidates:
+            if params.tasks and candidate.task not in params.tasks:
+                continue
+            taken[candidate.task] = taken.get(candidate.task, 0) + 1
+            if params.limit and taken[candidate.task] > params.limit:
+                continue
+            for probe in candidate.probes:
+                closed = {"inclusive": True, "exclusive": False}.get(params.cutoff, probe.closed)
+                asks.append(Ask(candidate, probe.model_copy(update={"closed": closed})))
+        chosen[trajectory.id] = tuple(asks)
+    if not any(chosen.values()):
+        what = f"of the tasks {params.tasks} " if params.tasks else ""
+        raise BenchError(
+            f"nothing to ask: the chosen trajectories hold no candidate {what}; to ask about "
+            "videos without candidates give -p question '...' -p at 'SESSION SECONDS'"
+        )
+    return chosen
+
+
+def _method_args(params: EvalParams) -> dict[str, Any]:
+    """The method's arguments with the notebook's own parameters of the same names laid over."""
+    cls = methods.find(params.method)
+    args = dict(params.method_args)
+    for name in ("fps", "max_pixels"):
+        value = getattr(params, name)
+        if value and name in methods.parameters(cls):
+            args[name] = value
+    return args
+
+
+def _setting(params: EvalParams, method: Method) -> Setting:
+    limits = {**MAX_NEW_TOKENS, **params.max_new_tokens}
+    if getattr(method.served, "noise", ""):
+        # An untrained model never ends its reply; its letters mean nothing at any length.
+        limits = {kind: min(48, limit) for kind, limit in limits.items()}
+    store = None
+    if params.store != "none":
+        from bench_lib import paths
+        from bench_lib.store import FrameStore
+
+        store = FrameStore(paths.cache() / "frames", params.store, int(params.store_gib * 2**30))  # type: ignore[arg-type]
+    return Setting(
+        bench=APM_BENCH,
+        prompts=prompts.load(params.prompts),
+        generation=Generation(
+            temperature=params.temperature,
+            repetition_penalty=params.repetition_penalty,
+            seed=params.seed,
+        ),
+        max_new_tokens=limits,
+        delivery=params.registration_delivery,
+        seed=params.seed,
+        reader=params.reader,
+        store=store,
+    )
+
+
+def _not_run(trajectory: Trajectory, ask: Ask) -> Response:
+    from bench_lib.answer import failure
+
+    return failure(ask, trajectory.id, "not asked yet", status="not_run")
