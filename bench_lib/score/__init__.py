@@ -1,0 +1,1 @@
+"""From replies to numbers: parse, gate, judge, aggregate; intervals and paired comparison."""

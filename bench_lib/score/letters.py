@@ -1,0 +1,251 @@
+"""Option letters in prose: declared, boxed, or standing alone. Nothing here guesses.
+
+A letter counts where the reply says that it is the answer, or where it is the whole reply or the
+whole line. A letter that merely occurs does not: "A man puts down the cup" names no option.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from bench_lib.score import cues
+from bench_lib.score.clean import without_markup
+
+SEVERAL = "several answers"
+OUTSIDE = "names no offered option"
+TEMPLATE = "repeats the reply template"
+NONE = "no answer found"
+
+_WORD = "A-Za-z0-9À-ɏͰ-ӿ_"
+_OPEN = r"[\s\"'“”‘’«»「『【《(\[<]*"
+_CLOSE = r"[\"'”’»」』】》)\]>]*"
+LETTER = rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE})(?![{_WORD}]|['’-][A-Za-z])"
+_AFTER_LIST = (
+    rf"\s*(?:(?:or|and|and/or|&|/|\||、|或|和|oder|und|ou|o|y|e|et|или|и)\s*{_OPEN}[A-Za-z]{_CLOSE}"
+    rf"(?![{_WORD}]|['’-][A-Za-z])|,\s*{_OPEN}[A-Za-z]{_CLOSE}\s*(?:$|[,.;\n]|or\b|and\b))"
+)
+_LIST = re.compile(_AFTER_LIST)
+_END = re.compile(r"\s*(?:$|[.,:;!\n)\]。，、；：！—]|[-–]\s)")
+_WORDY = frozenset("AIEOYUaieoyu")
+"""Letters that are also words of some language, so that a following word makes them doubtful."""
+_PLACEHOLDER = re.compile(r"^\W*[A-Za-z](?:\s*[|/]\s*[A-Za-z]){2,}\W*$|^\W*(?:<.*>|\.\.\.|…)\W*$")
+_DECLARED = [
+    re.compile(unicodedata.normalize("NFKC", cue) + LETTER, re.IGNORECASE) for cue in cues.FORWARD
+]
+_REVERSE = re.compile(rf"(?<![{_WORD}])" + LETTER + cues.REVERSE, re.IGNORECASE)
+_OPTION = re.compile(rf"(?<![{_WORD}])(?:{cues.OPTION})\s*{LETTER}", re.IGNORECASE)
+_BARE = re.compile(
+    rf"\W*(?:(?:{cues.BARE})\s*[:：]?)?{_OPEN}([A-Za-z]){_CLOSE}\W*", re.IGNORECASE | re.DOTALL
+)
+_REPEATED = re.compile(r"\W*([A-Za-z])(?:[\s,.;]+\1)+\W*", re.DOTALL)
+_LEAD = re.compile(
+    rf"^[ \t]*(?P<open>[\"'“「『【(\[<]*)(?P<letter>[A-Za-z])(?P<close>{_CLOSE})"
+    rf"(?P<mark>\s*[.:)\]、。：;,，](?![A-Za-z]\.)|\s+[-–—]\s|(?=\s+(?:{cues.CONNECTIVE})\b))?(?P<rest>.*)$",
+    re.MULTILINE,
+)
+_INLINE = re.compile(rf"(?<![{_WORD}])\(?([A-Z])[.)]\s+\S")
+_BOX = re.compile(
+    r"\\(?:boxed|fbox|framebox)\s*\{|<\|begin_of_box\|>|<answer>|\[\[(?!\[)", re.IGNORECASE
+)
+_BOX_END = {"<": re.compile(r"<\|end_of_box\|>|</answer>|$"), "[": re.compile(r"\]\]|$")}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One rung's finding: a letter, or the reason why the reply gives none."""
+
+    letter: str | None
+    why: str = ""
+    repairs: tuple[str, ...] = ()
+
+
+def _one(found: list[str], letters: str, *repairs: str) -> Reading | None:
+    values = set(found)
+    if not values:
+        return None
+    if len(values) > 1:
+        return Reading(None, SEVERAL)
+    letter = found[0]
+    if letter not in letters:
+        return Reading(None, OUTSIDE)
+    extra = ("repeated",) if len(found) > 1 else ()
+    return Reading(letter, repairs=(*repairs, *extra))
+
+
+def _clause(text: str, end: int) -> tuple[str, str]:
+    """The clause and the sentence that lead up to a position."""
+    before = text[max(0, end - 160) : end]
+    sentence = re.split(r"[.!?。！？\n;；]", before)[-1]
+    return re.split(r"[,，]", sentence)[-1], sentence
+
+
+def _asserted(text: str, start: int, match: re.Match[str], cut: bool) -> bool:
+    """Whether a matched letter is an option letter that the reply affirms."""
+    letter, close, after = match["letter"], match["close"].strip("\"'”’»"), text[match.end() :]
+    opened = match["open"].strip(" \n\t\"'“‘«")
+    clause, sentence = _clause(text, start)
+    if cues.NEGATION.search(clause) or cues.CONDITION.search(sentence):
+        return False
+    if after.lstrip()[:1] in {"?", "？"} or cues.REJECTED.match(after):
+        return False
+    if (close and opened) or close.startswith(")"):
+        return True
+    if letter.islower():
+        if not _END.match(after):
+            return False
+        return not (cut and not after.strip() and letter in _WORDY)
+    if letter in _WORDY and re.match(r"[ \t]+[a-zß-ÿа-я]", after):
+        because = re.match(rf"\s+(?:{cues.CONNECTIVE})\b", after, re.IGNORECASE)
+        return bool(because or _LIST.match(after))
+    return True
+
+
+def boxed(text: str, letters: str) -> Reading | None:
+    r"""The last `\boxed{...}`, `<answer>...` or `[[...]]` that names an option."""
+    readings = []
+    for match in _BOX.finditer(text):
+        token, start = match[0], match.end()
+        if token.endswith("{"):
+            depth, end = 1, start
+            while end < len(text) and depth:
+                depth += {"{": 1, "}": -1}.get(text[end], 0)
+                end += 1
+            inner = text[start : end - 1] if not depth else text[start:end]
+        else:
+            inner = text[start : _BOX_END[token[0]].search(text, start).start()]  # type: ignore[union-attr]
+        if len(inner) <= 200 and not _PLACEHOLDER.match(inner):
+            readings.append(of_value(inner, letters))
+    if not readings:
+        return None
+    last = readings[-1]
+    return Reading(last.letter, last.why, ("box",)) if last.letter else last
+
+
+def declared(text: str, letters: str, cut: bool = False) -> Reading | None:
+    """What the reply says the answer is. Different statements count only if one is taken back."""
+    found: list[tuple[int, int, str, bool]] = []
+    for pattern in (*_DECLARED, _REVERSE):
+        for match in pattern.finditer(text):
+            start = match.start() if pattern is not _REVERSE else match.start("letter")
+            if not _asserted(text, start, match, cut):
+                continue
+            if _LIST.match(text, match.end()):
+                return Reading(None, SEVERAL)
+            final = bool(
+                cues.FINAL.search(text[max(0, match.start() - 12) : match.start("letter")])
+            )
+            found.append((match.start("letter"), match.end(), match["letter"].upper(), final))
+    found = sorted(set(found))
+    values = [letter for _, _, letter, _ in found]
+    repairs = ["declared"]
+    if len(set(values)) > 1:
+        finals = [letter for _, _, letter, final in found if final]
+        before = [end for _, end, letter, _ in found if letter != values[-1]]
+        start = next(at for at, end, _, _ in found if end > before[-1])
+        if len(set(finals)) == 1:
+            values = finals[:1]
+        elif cues.REVISION.search(text[before[-1] : start]):
+            values = values[-1:]
+        else:
+            return Reading(None, SEVERAL)
+        repairs.append("revised")
+    return _one(values[:1], letters, *repairs)
+
+
+def alone(text: str, letters: str) -> Reading | None:
+    """A reply, or lines of it, that consist of nothing but a letter."""
+    if match := _BARE.fullmatch(text):
+        return _one([match[1].upper()], letters, "letter")
+    if match := _REPEATED.fullmatch(text):
+        return _one([match[1].upper()] * 2, letters, "letter")
+    lines = [m[1].upper() for line in text.splitlines() if (m := _BARE.fullmatch(line))]
+    return _one(lines, letters, "line")
+
+
+def leading(text: str, letters: str) -> Reading | None:
+    """Lines that begin with a marked letter, as in `B. the plate` or `(b) the plate`."""
+    found = []
+    for match in _LEAD.finditer(text):
+        letter, mark = match["letter"], match["mark"]
+        enclosed = bool(match["open"] and match["close"]) or match["close"].endswith(")")
+        if mark is None and not enclosed:
+            continue
+        if letter.islower() and not enclosed and (mark or "").strip()[:1] not in {".", ")", ":"}:
+            continue
+        if (
+            letter in _WORDY
+            and letter != "A"
+            and not enclosed
+            and (mark or "").strip() in {",", "，"}
+        ):
+            continue
+        rest = match["rest"]
+        if cues.REJECTED.match(rest) or "?" in rest[:1]:
+            continue
+        listed = {x for x in _INLINE.findall(rest) if x in letters} - {letter.upper()}
+        if listed or _LIST.match(text, match.end("close")):
+            return Reading(None, SEVERAL)
+        found.append(letter.upper())
+    return _one(found, letters, "lead")
+
+
+def mentioned(text: str, letters: str) -> Reading | None:
+    """The one option that a short reply names, as in "Only option B fits the video."."""
+    words = re.findall(r"[A-Za-zÀ-ӿ'’]+|[぀-ヿ一-鿿가-힣]{1,2}", text)
+    if len(words) > 12 or cues.NEGATION.search(text) or cues.CONDITION.search(text):
+        return None
+    found = []
+    for match in _OPTION.finditer(text):
+        if not _asserted(text, match.start(), match, cut=False):
+            return None
+        if _LIST.match(text, match.end()):
+            return Reading(None, SEVERAL)
+        found.append(match["letter"].upper())
+    return _one(found, letters, "mentioned")
+
+
+def of_prose(text: str, letters: str, cut: bool = False) -> Reading | None:
+    """The rungs for prose, in order; None when none of them says anything."""
+    if reading := boxed(text, letters):
+        return reading
+    plain = without_markup(text)
+    if _PLACEHOLDER.match(plain):
+        return Reading(None, TEMPLATE)
+    for reading in (
+        declared(plain, letters, cut),
+        alone(plain, letters),
+        leading(plain, letters),
+        mentioned(plain, letters),
+    ):
+        if reading:
+            return reading
+    return None
+
+
+def of_value(value: object, letters: str) -> Reading:
+    """The letter that a value of a JSON object or a box holds."""
+    if isinstance(value, list):
+        if len(value) != 1 or isinstance(value[0], list):
+            return Reading(None, SEVERAL if len(value) > 1 else NONE)
+        inner = of_value(value[0], letters)
+        return Reading(inner.letter, inner.why, ("list", *inner.repairs))
+    if not isinstance(value, str):
+        return Reading(None, NONE)
+    if value in letters and len(value) == 1:
+        return Reading(value)
+    plain = without_markup(unicodedata.normalize("NFKC", value)).strip()
+    if len(plain) == 1 and plain.upper() in letters:
+        return Reading(plain.upper(), repairs=("case" if plain == value else "value",))
+    if _PLACEHOLDER.match(plain) and not _PLACEHOLDER_LETTER.match(plain):
+        return Reading(None, TEMPLATE)
+    if re.fullmatch(rf"\W*[{letters}](?:\W*(?:or|and|或|和)?\W*[{letters}])+\W*", plain):
+        return Reading(None, SEVERAL)
+    reading = of_prose(value, letters)
+    if reading is None:
+        return Reading(None, NONE)
+    return Reading(reading.letter, reading.why, ("value",) if reading.letter else ())
+
+
+_PLACEHOLDER_LETTER = re.compile(r"^<[A-Za-z]>$")
