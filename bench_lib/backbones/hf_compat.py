@@ -1,0 +1,142 @@
+"""Where transformers is touched: it loads weights, configuration and tokenizer, nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench_lib.errors import BenchError
+
+CLASSES = {
+    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+    "qwen3_vl": "Qwen3VLForConditionalGeneration",
+}
+"""The library's class for each `model_type` that has a family file here."""
+_WHOLE_BYTES = 64 << 20
+_ENDS_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A loaded checkpoint. `noise` says why its output means nothing, or is empty."""
+
+    id: str
+    noise: str
+    model_type: str
+    model: Any
+    tokenizer: Any
+    preprocessor: dict[str, Any]
+    stop_ids: frozenset[int]
+
+
+def build(config: Any, dtype: torch.dtype) -> Any:
+    """The library's model of a configuration, with the library's initialisation."""
+    return _class(config.model_type)._from_config(config, dtype=dtype, attn_implementation="sdpa")
+
+
+def config_of(model_type: str, values: dict[str, Any]) -> Any:
+    """The library's configuration object of a family."""
+    import transformers
+
+    config_name = _class(model_type).config_class.__name__
+    return getattr(transformers, config_name)(**values)
+
+
+def load(folder: Path, name: str, device: str, dtype: torch.dtype) -> Parts:
+    """Read a checkpoint folder in the Hugging Face layout.
+
+    Raises BenchError when the folder is no such checkpoint or its family is unknown.
+    """
+    import transformers
+
+    for needed in ("config.json", "tokenizer.json", "preprocessor_config.json"):
+        if not (folder / needed).exists():
+            raise BenchError(f"{folder} is no vision-language checkpoint: {needed} is missing")
+    config = _json(folder / "config.json")
+    cls = _class(config.get("model_type", "?"))
+    model = cls.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    note = folder / "bench.json"
+    return Parts(
+        id=f"{name}@{revision(folder)}",
+        noise=_json(note)["noise"] if note.exists() else "",
+        model_type=config["model_type"],
+        model=model.to(device).eval().requires_grad_(False),
+        tokenizer=tokenizer,
+        preprocessor=_json(folder / "preprocessor_config.json"),
+        stop_ids=stop_ids(tokenizer, folder / "generation_config.json"),
+    )
+
+
+def download(name: str) -> Path:
+    """The local folder of a model id `owner/name` or `owner/name@revision`, fetched if needed."""
+    from huggingface_hub import snapshot_download
+
+    repository, _, wanted = name.partition("@")
+    try:
+        return Path(
+            snapshot_download(
+                repository,
+                revision=wanted or None,
+                allow_patterns=["*.json", "*.safetensors", "*.jinja", "*.txt"],
+            )
+        )
+    except Exception as error:  # the hub raises many kinds; all mean that there are no files
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BenchError(
+            f"backbone {name!r} is neither a folder here nor a model that can be fetched: {why}"
+        ) from error
+
+
+def revision(folder: Path) -> str:
+    """What identifies the weights: the hub's commit, else a digest of the files.
+
+    Files above 64 MiB enter with their size and their first and last MiB.
+    """
+    if folder.parent.name == "snapshots":
+        return folder.name[:12]
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.json")]):
+        size = path.stat().st_size
+        digest.update(f"{path.name} {size}\n".encode())
+        with path.open("rb") as file:
+            if size <= _WHOLE_BYTES:
+                digest.update(file.read())
+            else:
+                digest.update(file.read(_ENDS_BYTES))
+                file.seek(-_ENDS_BYTES, 2)
+                digest.update(file.read())
+    return digest.hexdigest()[:12]
+
+
+def stop_ids(tokenizer: Any, generation_config: Path | None = None) -> frozenset[int]:
+    """Tokens that end a reply: the checkpoint's, and the end of a chat turn."""
+    ends: set[int] = set()
+    if generation_config is not None and generation_config.exists():
+        listed = _json(generation_config).get("eos_token_id", [])
+        ends.update(listed if isinstance(listed, list) else [listed])
+    for token in ("<|im_end|>", "<|endoftext|>"):
+        index = tokenizer.convert_tokens_to_ids(token)
+        if index is not None and index != tokenizer.unk_token_id:
+            ends.add(index)
+    return frozenset(ends)
+
+
+def _class(model_type: str) -> Any:
+    import transformers
+
+    if model_type not in CLASSES:
+        known = ", ".join(sorted(CLASSES))
+        raise BenchError(f"no backbone family for model_type {model_type!r}; known: {known}")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    return getattr(transformers, CLASSES[model_type])
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())

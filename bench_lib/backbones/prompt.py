@@ -1,0 +1,131 @@
+"""A chat as embeddings and positions: what a decoder reads before it answers.
+
+The wording of turns is the Qwen families' chat template, written here because visual tokens stand
+between its words; a test compares it with the tokenizer's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bench_lib.backbones import base
+
+
+@dataclass(frozen=True)
+class Visual:
+    """Visual tokens of one stretch of video, or of one image.
+
+    Attributes:
+        tokens: Embeddings `[n, width]`, grid by grid.
+        grids: For each token, its grid as an index into `times_s`, `[n]`.
+        cells: For each token, its cell in raster order, `[n]`.
+        times_s: First and last frame instant of each grid of the stretch, also of those of which
+            no token is left: positions are planned for the whole stretch.
+        lattice: Rows and columns of cells.
+        video: False for an image.
+    """
+
+    tokens: Tensor
+    grids: Tensor
+    cells: Tensor
+    times_s: tuple[tuple[float, float], ...]
+    lattice: tuple[int, int]
+    video: bool = True
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished prompt: inputs `[n, width]`, positions `[3, n]`, ids of its text `[m]`."""
+
+    x: Tensor
+    positions: Tensor
+    text_ids: Tensor
+    visual_tokens: int
+
+
+class Prompt:
+    """Builds one prompt from start to end. `next` is the next free position."""
+
+    def __init__(self, backbone: base.Backbone) -> None:
+        self.backbone = backbone
+        self.next = 0
+        self._waiting = ""
+        self._pieces: list[list[int] | Tensor] = []
+        self._positions: list[Tensor] = []
+
+    def turn(self, role: str) -> Prompt:
+        """Open a turn of `system`, `user` or `assistant`."""
+        self.control("<|im_start|>")
+        return self.text(f"{role}\n")
+
+    def end(self) -> Prompt:
+        """Close a turn."""
+        self.control("<|im_end|>")
+        return self.text("\n")
+
+    def text(self, text: str) -> Prompt:
+        """Append plain text. It is cut into tokens only at control tokens, as the template is."""
+        self._waiting += text
+        return self
+
+    def control(self, name: str) -> None:
+        """Append a control token."""
+        self._flush()
+        self._count([self.backbone.token(name)])
+
+    def show(self, visual: Visual) -> Prompt:
+        """Append visual tokens in the family's layout."""
+        if visual.times_s:
+            self.backbone.place(self, visual)
+        return self
+
+    def visual(self, visual: Visual, steps: Tensor, span: int) -> None:
+        """Append a stretch's tokens at `steps` `[n]` after `next`; grids span `span` steps in all.
+
+        For the families' `place`: afterwards `next` lies behind the whole stretch, as if no token
+        of it had been dropped.
+        """
+        self._flush()
+        rows, cols = visual.lattice
+        cells = visual.cells.cpu().long()
+        where = torch.stack((steps.long(), cells // cols, cells % cols)) + self.next
+        self._pieces.append(visual.tokens)
+        self._positions.append(where)
+        self.next += max(span, rows, cols)
+
+    @torch.inference_mode()
+    def build(self) -> Built:
+        """All that was appended."""
+        self._flush()
+        model = self.backbone
+        ids = [i for piece in self._pieces if isinstance(piece, list) for i in piece]
+        words = iter(model.embed(ids).split([len(p) for p in self._pieces if isinstance(p, list)]))
+        seen = [piece for piece in self._pieces if isinstance(piece, Tensor)]
+        width = model.width if seen else model.hidden
+        x = torch.cat(
+            [
+                piece.to(model.dtype)
+                if isinstance(piece, Tensor)
+                else torch.nn.functional.pad(next(words), (0, width - model.hidden))
+                for piece in self._pieces
+            ]
+        )
+        return Built(
+            x=x,
+            positions=torch.cat(self._positions, dim=1).to(model.device),
+            text_ids=torch.tensor(ids, device=model.device),
+            visual_tokens=sum(len(piece) for piece in seen),
+        )
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, ""
+        self._count(self.backbone.tokenize(waiting))
+
+    def _count(self, ids: list[int]) -> None:
+        if ids:
+            self._pieces.append(ids)
+            self._positions.append((torch.arange(len(ids)) + self.next).expand(3, -1))
+            self.next += len(ids)
