@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -72,9 +73,9 @@ def _parsed(contract: Contract, text: str) -> tuple[Any, str]:
 
 
 def _complaint(contract: Contract, fault: str) -> str:
-    schema = (
-        f" It must satisfy this JSON schema: {dict(contract.schema)}." if contract.schema else ""
-    )
+    schema = ""
+    if contract.schema:
+        schema = f" It must satisfy this JSON schema: {json.dumps(contract.schema)}."
     return (
         f"That reply could not be used: {fault}.{schema} Give the whole reply again, in the form "
         "asked for, and nothing else."

@@ -1,0 +1,116 @@
+"""Any server that speaks the OpenAI chat protocol: vLLM, SGLang, hosted APIs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_lib.chat.base import Chat, ChatReply, Contract, Message
+from bench_lib.chat.budget import Budget
+from bench_lib.chat.contract import checked
+from bench_lib.chat.redact import redacted
+from bench_lib.chat.reply_stream import Fault, collect
+from bench_lib.chat.settings import EndpointSettings
+from bench_lib.chat.transport import Transport
+from bench_lib.chat.wire import Wire
+from bench_lib.errors import BenchError
+from bench_lib.measure import count
+from bench_lib.methods.base import Generation
+
+
+class Endpoint(Chat):
+    """A served model. Many threads may ask at once; each waits for one of `concurrency` places.
+
+    Clocks: `ready_at` is when the request that was answered went out, its media encoded and earlier
+    tries over; `first_token_at` is when its first token came in, of reasoning or of the reply;
+    `done_at` is when the stream ended. So `first_token_at - ready_at` is the time to first token
+    over the network, and `done_at - ready_at` the full-response latency that APIs are compared by.
+    Where the server does not stream, the first is unknown and equals the second.
+
+    Raises:
+        BenchError: the address is not an http(s) one or holds a user name, key or query.
+    """
+
+    def __init__(self, model: str, url: str, settings: EndpointSettings | None = None) -> None:
+        self.settings = settings or EndpointSettings()
+        self.model = model
+        self.url = _checked_url(url)
+        parts = urlsplit(self.url)
+        self.id = f"{model}@{self.settings.revision or parts.netloc + parts.path}"
+        self.wire = Wire(self.settings)
+        self.transport = Transport(self.url, self.settings)
+        s = self.settings
+        self.budget = Budget(s.max_calls, s.max_cost, s.price_in, s.price_out)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """See `Chat.identity`: the id and the settings on which replies depend."""
+        return {"id": self.id, **self.settings.shaping()}
+
+    def complete(
+        self, messages: Sequence[Message], contract: Contract, generation: Generation
+    ) -> ChatReply:
+        """See `Chat.complete`; whatever goes wrong is one of the kinds of ChatError."""
+        return checked(self._send, messages, contract, generation)
+
+    def _send(
+        self, messages: Sequence[Message], contract: Contract, generation: Generation
+    ) -> ChatReply:
+        body = self.wire.body(self.model, messages, contract, generation)
+        if self.settings.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        reply = self.transport.persist(lambda: self._once(body))
+        count("prompt_tokens", reply.usage.get("prompt_tokens", 0))
+        count("completion_tokens", reply.usage.get("completion_tokens", 0))
+        if "frames" in reply.usage:
+            count("frames_encoded", reply.usage["frames"])
+        return reply
+
+    def _once(self, body: dict[str, Any]) -> ChatReply:
+        with self.budget.request() as usage:
+            sent_at = time.perf_counter()
+            with self.transport.post("/chat/completions", body) as found:
+                reply = collect(found, sent_at)
+            usage |= reply.usage
+        text, reasoning = (
+            redacted(t, self.settings.key_env) for t in (reply.text, reply.reasoning)
+        )
+        return replace(reply, text=text, reasoning=reasoning)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors from the server's `embedding_model`, or lexical ones where none is named."""
+        model = self.settings.embedding_model
+        if not model:
+            return super().embed(texts)
+        return self.transport.persist(lambda: self._vectors({"model": model, "input": list(texts)}))
+
+    def _vectors(self, body: dict[str, Any]) -> NDArray[np.float32]:
+        with self.budget.request() as usage, self.transport.post("/embeddings", body) as found:
+            reply = next(found)
+            usage |= {k: v for k, v in (reply.get("usage") or {}).items() if isinstance(v, int)}
+        rows = sorted(reply.get("data") or (), key=lambda row: row.get("index", 0))
+        if len(rows) != len(body["input"]):
+            raise Fault(f"{len(rows)} vectors for {len(body['input'])} texts")
+        vectors = np.array([row["embedding"] for row in rows], np.float32)
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def _checked_url(url: str) -> str:
+    """The address without what may follow the version; BenchError where it cannot be one."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BenchError(
+            f"an endpoint's address looks like http://host:8000/v1, not {redacted(url)!r}"
+        )
+    if parts.username or parts.password or parts.query:
+        raise BenchError(
+            f"the address of {parts.hostname} holds a user name, key or query: name the key's "
+            "environment variable with key_env instead"
+        )
+    return url.rstrip("/").removesuffix("/chat/completions")

@@ -1,0 +1,185 @@
+"""HTTP to one server: streaming, timeouts, retries of what may pass, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import httpx
+
+from bench_lib.chat.base import RequestRefused, TransportError
+from bench_lib.chat.redact import key_from, redacted
+from bench_lib.chat.reply_stream import Fault, events
+from bench_lib.chat.settings import EndpointSettings
+
+T = TypeVar("T")
+PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that may pass; every other failing status is the server's answer to this request."""
+
+
+class Transport:
+    """Requests to `url`, at most `concurrency` at once, each tried until it passes or is hopeless.
+
+    A wait that a busy server asks for holds back all requests, not only the one it answered.
+    """
+
+    def __init__(self, url: str, settings: EndpointSettings) -> None:
+        self.url = url
+        self.settings = settings
+        self._slots = threading.BoundedSemaphore(settings.concurrency)
+        self._resume_at = 0.0
+        self._jitter = random.Random()  # waits only; no reply depends on it
+        timeout = httpx.Timeout(
+            settings.timeout_s, connect=min(10.0, settings.timeout_s), pool=None
+        )
+        self._client = httpx.Client(
+            timeout=timeout, limits=httpx.Limits(max_connections=settings.concurrency)
+        )
+
+    @contextmanager
+    def post(self, path: str, body: dict[str, Any]) -> Iterator[Iterator[Any]]:
+        """POST once; yields the reply's JSON events, one or a stream of them.
+
+        Raises:
+            Fault: a failure that may pass.
+            RequestRefused: the server declines this request.
+        """
+        with self._response("POST", path, json=body) as response:
+            if response.headers.get("content-type", "").startswith("text/event-stream"):
+                yield self._sound(events(self._lines(response)))
+            else:
+                yield self._sound([self._json(response)])
+
+    def get(self, path: str) -> Any:
+        """GET a JSON document; raises TransportError or RequestRefused."""
+
+        def once() -> Any:
+            with self._response("GET", path) as response:
+                return self._json(response)
+
+        return self.persist(once)
+
+    def persist(self, once: Callable[[], T]) -> T:
+        """Do it, and again after each Fault until the retries are used up (TransportError)."""
+        s = self.settings
+        with self._slots:
+            for attempt in range(s.retries + 1):
+                time.sleep(max(0.0, self._resume_at - time.monotonic()))
+                try:
+                    return once()
+                except Fault as fault:
+                    told = redacted(str(fault), s.key_env)
+                    if attempt == s.retries:
+                        raise TransportError(
+                            f"{self.url} failed {attempt + 1} times, last: {told}"
+                        ) from None
+                    wait_s = fault.wait_s
+                    if wait_s is None:
+                        wait_s = min(s.max_wait_s, s.backoff_s * 2**attempt)
+                        wait_s *= self._jitter.uniform(0.5, 1.0)
+                    elif wait_s > s.max_wait_s:
+                        raise TransportError(
+                            f"{self.url} asks to wait {wait_s:g} s, more than max_wait_s="
+                            f"{s.max_wait_s:g}: {told}"
+                        ) from None
+                    else:
+                        self._resume_at = max(self._resume_at, time.monotonic() + wait_s)
+                        wait_s *= self._jitter.uniform(1.0, 1.1)
+                    time.sleep(wait_s)
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _response(self, method: str, path: str, **content: Any) -> Iterator[httpx.Response]:
+        key = key_from(self.settings.key_env)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        try:
+            with self._client.stream(
+                method, f"{self.url}{path}", headers=headers, **content
+            ) as response:
+                if response.status_code != 200:
+                    text = "".join(self._chunks(response))
+                    self._refuse(response.status_code, text, response.headers)
+                yield response
+        except httpx.TimeoutException as error:
+            raise Fault(f"silent for too long ({type(error).__name__})") from None
+        except httpx.HTTPError as error:
+            raise Fault(f"{type(error).__name__}: {error}") from None
+
+    def _refuse(self, status: int, text: str, headers: Any) -> None:
+        """Raise what a failing status means."""
+        told = f"HTTP {status}: {_message(text)}"
+        if status in PASSING:
+            raise Fault(told, retry_after_s(headers.get("retry-after", "")))
+        hint = {
+            401: f" (key from {self.settings.key_env or 'no environment variable'})",
+            403: f" (key from {self.settings.key_env or 'no environment variable'})",
+            404: " (is the address right, /v1 included, and the model's name?)",
+        }.get(status, "")
+        raise RequestRefused(redacted(f"{self.url}: {told}{hint}", self.settings.key_env))
+
+    def _chunks(self, response: httpx.Response) -> Iterator[str]:
+        """The body as it comes, as long as the deadline allows."""
+        ends_at = time.monotonic() + self.settings.deadline_s
+        for text in response.iter_text():
+            if time.monotonic() > ends_at:
+                raise Fault(f"not finished after deadline_s={self.settings.deadline_s:g}")
+            yield text
+
+    def _lines(self, response: httpx.Response) -> Iterator[str]:
+        rest = ""
+        for text in self._chunks(response):
+            *lines, rest = (rest + text).split("\n")
+            yield from lines
+        yield rest
+
+    def _json(self, response: httpx.Response) -> Any:
+        text = "".join(self._chunks(response))
+        try:
+            return json.loads(text)
+        except ValueError:
+            what = "HTML" if text.lstrip()[:1] == "<" else "no JSON"
+            raise Fault(
+                f"{what} where JSON was expected (is the address right?): {text[:120]!r}"
+            ) from None
+
+    def _sound(self, found: Iterable[Any]) -> Iterator[Any]:
+        """Events; one that reports an error raises what its code means."""
+        for event in found:
+            if not isinstance(event, dict):
+                raise Fault(f"a reply that is no JSON object: {str(event)[:120]}")
+            error = event.get("error")
+            if error:
+                code = error.get("code") if isinstance(error, dict) else None
+                status = code if isinstance(code, int) and 400 <= code < 600 else 500
+                self._refuse(status, json.dumps(event), {})
+            yield event
+
+
+def retry_after_s(header: str) -> float | None:
+    """Seconds asked for by a `Retry-After` header, which holds seconds or a date."""
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def _message(text: str) -> str:
+    """The server's own words from an error body, at most 300 characters."""
+    try:
+        body = json.loads(text)
+        error = body.get("error", body)
+        told = error.get("message", error) if isinstance(error, dict) else error
+    except (ValueError, AttributeError):
+        told = text
+    return " ".join(str(told).split())[:300]

@@ -1,0 +1,143 @@
+"""Messages as the JSON body of an OpenAI-style chat request."""
+
+from __future__ import annotations
+
+import os
+import threading
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from bench_lib.chat import media
+from bench_lib.chat.base import Contract, Frames, Message, Part, Sound, Text
+from bench_lib.chat.settings import EndpointSettings
+from bench_lib.methods.base import Generation
+
+KEPT_BYTES = 256 * 2**20
+"""Encoded media kept for the next request: consecutive probes of a session share most frames."""
+
+
+class Wire:
+    """Builds request bodies; encodes each frame once, as long as it is kept."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self.settings = settings
+        self._kept: OrderedDict[str, str] = OrderedDict()
+        self._kept_bytes = 0
+        self._lock = threading.Lock()
+
+    def body(
+        self,
+        model: str,
+        messages: Sequence[Message],
+        contract: Contract,
+        generation: Generation,
+    ) -> dict[str, Any]:
+        """The request, all but the switch that asks for a stream."""
+        s = self.settings
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [{"role": m.role, "content": self._content(m)} for m in messages],
+            s.limit_field: generation.max_new_tokens + s.reasoning_tokens,
+        }
+        if s.sampling:
+            body |= {
+                "temperature": generation.temperature,
+                "top_p": generation.top_p,
+                "seed": generation.seed,
+            }
+            if generation.repetition_penalty != 1.0:
+                body["repetition_penalty"] = generation.repetition_penalty
+        if s.reasoning_effort:
+            body["reasoning_effort"] = s.reasoning_effort
+        if s.thinking:
+            body["chat_template_kwargs"] = {"enable_thinking": s.thinking == "on"}
+        if s.send_contract:
+            body["metadata"] = {"contract": contract.name}
+        if s.logprobs and generation.keep_logits:
+            body |= {"logprobs": True, "top_logprobs": s.logprobs}
+        if contract.schema and s.structured == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        elif contract.schema and s.structured == "json_schema":
+            schema = {"name": contract.name, "schema": dict(contract.schema), "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return body | dict(s.extra)
+
+    def _content(self, message: Message) -> str | list[dict[str, Any]]:
+        if all(isinstance(part, Text) for part in message.parts):
+            # Some chat templates take no list of parts in a system turn.
+            return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+        return [item for part in message.parts for item in self._items(part)]
+
+    def _items(self, part: Part) -> list[dict[str, Any]]:
+        if isinstance(part, Text):
+            return [{"type": "text", "text": part.text}]
+        if isinstance(part, Sound):
+            data = b64encode(media.wav(part.samples)).decode()
+            item: dict[str, Any] = {
+                "type": "input_audio",
+                "input_audio": {"data": data, "format": "wav"},
+            }
+            return [self._named(item, media.sound_digest(part))]
+        if part.video and self.settings.video != "images":
+            return [self._video(part)]
+        return [self._image(part, index) for index in range(len(part.frames))]
+
+    def _image(self, part: Frames, index: int) -> dict[str, Any]:
+        s, frame = self.settings, part.frames[index]
+        name = _digest(media.digest(frame), part.size, s.image_format, s.quality)
+        url = self._url(
+            name,
+            f"image/{s.image_format}",
+            lambda: media.image(frame, part.size, s.image_format, s.quality),
+        )
+        image = {"url": url}
+        if s.media_resolution:
+            image["detail"] = s.media_resolution
+        return self._named({"type": "image_url", "image_url": image}, name)
+
+    def _video(self, part: Frames) -> dict[str, Any]:
+        s = self.settings
+        times = [round(f.t_s - part.frames[0].t_s, 6) for f in part.frames]
+        name = _digest([media.digest(f) for f in part.frames], times, part.size, s.video, s.quality)
+        if s.video == "mp4":
+            url = self._url(name, "video/mp4", lambda: media.mp4(part.frames, part.size))
+        else:
+            encoded = [media.image(f, part.size, "jpeg", s.quality) for f in part.frames]
+            joined = ",".join(b64encode(data).decode() for data in encoded)
+            url = f"data:video/jpeg;base64,{joined}"
+        return self._named({"type": "video_url", "video_url": {"url": url}}, name)
+
+    def _named(self, item: dict[str, Any], name: str) -> dict[str, Any]:
+        return item | {"uuid": name} if self.settings.media_ids else item
+
+    def _url(self, name: str, kind: str, encode: Callable[[], bytes]) -> str:
+        """A data URL or a reference to a file that is written once."""
+        if self.settings.media == "file":
+            folder = Path(self.settings.media_folder).expanduser().resolve()
+            path = folder / f"{name}.{kind.partition('/')[2]}"
+            if not path.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+                part.write_bytes(encode())
+                part.replace(path)
+            return path.as_uri()
+        with self._lock:
+            if name in self._kept:
+                self._kept.move_to_end(name)
+                return self._kept[name]
+        url = f"data:{kind};base64,{b64encode(encode()).decode()}"
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = url
+                self._kept_bytes += len(url)
+            while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
+                self._kept_bytes -= len(self._kept.popitem(last=False)[1])
+        return url
+
+
+def _digest(*what: Any) -> str:
+    return blake2b(repr(what).encode(), digest_size=16).hexdigest()
