@@ -6,6 +6,7 @@ between its words; a test compares it with the tokenizer's own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,6 +35,32 @@ class Visual:
     times_s: tuple[tuple[float, float], ...]
     lattice: tuple[int, int]
     video: bool = True
+
+    @classmethod
+    def whole(
+        cls,
+        tokens: Tensor,
+        frame_times_s: Sequence[float],
+        lattice: tuple[int, int],
+        video: bool = True,
+    ) -> Visual:
+        """All tokens `[grids, cells, width]` of frames seen at these instants."""
+        grids, cells = tokens.shape[:2]
+        return cls(
+            tokens=tokens.flatten(0, 1),
+            grids=torch.arange(grids).repeat_interleave(cells),
+            cells=torch.arange(cells).repeat(grids),
+            times_s=grid_times(frame_times_s) if video else ((frame_times_s[0],) * 2,),
+            lattice=lattice,
+            video=video,
+        )
+
+
+def grid_times(frame_times_s: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """First and last instant of each grid of two frames; a lone last frame is both."""
+    times = list(frame_times_s)
+    seconds = times[1::2] if len(times) % 2 == 0 else [*times[1::2], times[-1]]
+    return tuple(zip(times[::2], seconds, strict=True))
 
 
 @dataclass(frozen=True)
