@@ -140,7 +140,9 @@ def calibrate(evaluation: Evaluation, episode: Episode) -> Calibration:
     return found
 
 
-def _calibrate_ask(evaluation: Evaluation, episode: Episode, trunk: Method, found: Calibration) -> None:
+def _calibrate_ask(
+    evaluation: Evaluation, episode: Episode, trunk: Method, found: Calibration
+) -> None:
     ask = episode.asks[0]
     feed = episode.feed(ask.probe.session)
     short = replace(

@@ -34,8 +34,8 @@ from bench_lib.errors import BenchError
 from bench_lib.schema import Response, Trajectory
 
 NOT_IDENTITY = (
-    "device", "shard", "workers", "data_root", "store", "store_gib", "limit", "tasks",
-    "trajectories", "name", "question", "at", "resume",
+    "device", "shard", "workers", "data_root", "store_gib", "limit", "tasks",
+    "trajectories", "name", "question", "at",
 )  # fmt: skip
 """Parameters that do not change what an answer is; all others, and the versions, identify a run."""
 VERSIONS = ("torch", "transformers", "decord", "av")

@@ -1,0 +1,42 @@
+# make eval                      the main job on the embedded default; prints where the report is
+# make eval METHOD=simplestream ARGS='-p limit 2'
+# make test                      everything that needs no accelerator
+# make lab                       JupyterLab on the notebooks
+# PYTHON=/path/to/python         use an environment that is there; installs nothing
+
+METHOD ?= fluxmem
+ARGS ?=
+SYSTEM_PYTHON ?= python3
+export OMP_NUM_THREADS ?= 1
+
+ifeq ($(origin PYTHON), undefined)
+PYTHON := .venv/bin/python
+READY := .venv/.installed
+endif
+
+.PHONY: eval test test-slow lint lab clean
+
+eval: $(READY)
+	$(PYTHON) -m papermill notebooks/03_eval.ipynb outputs/03_eval-$(METHOD).ipynb -p method $(METHOD) $(ARGS) --no-progress-bar
+	@$(PYTHON) -m bench_lib.report latest --where
+
+test: lint
+	$(PYTHON) -m pytest -n 2 --dist loadfile
+	$(PYTHON) -m pytest -p no:cacheprovider --nbval-lax --nbval-cell-timeout 300 notebooks
+
+test-slow: $(READY)
+	$(PYTHON) -m pytest --slow
+
+lint: $(READY)
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy bench_lib
+
+lab: $(READY)
+	$(PYTHON) -m jupyter lab notebooks
+
+.venv/.installed: pyproject.toml requirements.lock requirements-cuda12.lock
+	$(SYSTEM_PYTHON) bench_lib/install.py .venv
+
+clean:
+	rm -rf outputs/runs outputs/cache outputs/*.ipynb outputs/*.html
