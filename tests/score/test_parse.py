@@ -100,43 +100,9 @@ def test_no_dressing_changes_the_decision(decision, letter, outer):
     assert parsed.option == (letter if decision == "INTERVENE" else None)
 
 
-WORDS = [
-    "a",
-    "the",
-    "cup",
-    "plate",
-    "is",
-    "on",
-    "table",
-    "I",
-    "see",
-    "an",
-    "and",
-    "person",
-    "walks",
-    "kitchen",
-    "then",
-    "red",
-    "blue",
-    "near",
-    "not",
-    "maybe",
-    "option",
-    "answer",
-    "question",
-    "video",
-    "shows",
-    "because",
-    "it",
-    "was",
-    "moved",
-    "before",
-    "after",
-    "3",
-    "12",
-    "silent",
-    "intervene",
-]
+SENTENCES = """the cup plate is on a table and an person walks kitchen then red blue near not maybe
+option answer question video shows because it was moved before after 3 12 silent intervene I see"""
+WORDS = SENTENCES.split()
 
 
 @given(st.lists(st.sampled_from([*WORDS, ".", ",", "!", "\n", "{", "}", '"', ":"]), max_size=40))
