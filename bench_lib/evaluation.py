@@ -70,6 +70,8 @@ class Evaluation:
             model=getattr(method.served, "id", "none"),
             model_note=notes[1],
             input_class=method.input_class,
+            device=str(getattr(method.served, "device", "")),
+            method_args={f: getattr(method, f) for f in methods.parameters(type(method))},
             quarantined=[str(problem) for problem in data.problems],
             prompts=prompts.load(params.prompts).digest,
         )
