@@ -170,16 +170,24 @@ class Response(Record):
 
 
 class Verdict(Record):
-    """A judge's view of one response that passed the gate; `score` is None when it failed."""
+    """A judge's view of one response that passed the gate; `score` is None when it failed.
+
+    `digest` is that of everything the judge was sent, so that a changed reply, rubric or reference
+    is judged anew; `repeat` counts from 0. `rejected` holds raw replies that broke the contract.
+    """
 
     candidate: str
     probe: str
     judge: str
+    repeat: int = 0
+    digest: str = ""
     score: int | None = None
     checks: dict[str, str] = Field(default_factory=dict)
     issues: tuple[str, ...] = ()
     justification: str = ""
     raw_text: str = ""
+    rejected: tuple[str, ...] = ()
+    usage: dict[str, int] = Field(default_factory=dict)
     error: str = ""
 
 
