@@ -9,16 +9,20 @@ observed in the branch of that probe, never by the trunk.
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from bench_lib.schema import Caption
+from bench_lib.errors import BenchError
+
+if TYPE_CHECKING:  # the decoding process imports this module and needs no records
+    from bench_lib.schema import Caption
 
 Size = tuple[int, int]
 """Height and width in pixels."""
@@ -63,14 +67,25 @@ class ArrayFrame:
 
 @dataclass(frozen=True)
 class StoredFrame:
-    """A frame that lies in the frame store as an image file."""
+    """A frame that lies in the frame store, as an encoded image inside a session's file."""
 
     t_s: float
     path: str
+    offset: int
+    nbytes: int
 
     def pixels(self, size: Size | None = None) -> NDArray[np.uint8]:
-        """See `Frame.pixels`."""
-        with Image.open(Path(self.path)) as image:
+        """See `Frame.pixels`; raises BenchError when the store has dropped the session since."""
+        try:
+            with Path(self.path).open("rb") as file:
+                file.seek(self.offset)
+                data = file.read(self.nbytes)
+        except FileNotFoundError:
+            raise BenchError(
+                f"the frame store no longer holds {Path(self.path).name}, which a kept memory "
+                "needs: observe the session again, or give the store more room (store_gib)"
+            ) from None
+        with Image.open(io.BytesIO(data)) as image:
             return resized(np.asarray(image.convert("RGB")), size)
 
 

@@ -94,8 +94,7 @@ def nbytes(state: Any) -> dict[str, int]:
 def _frame_bytes(frame: ArrayFrame | StoredFrame) -> int:
     if isinstance(frame, ArrayFrame):
         return int(frame.array.nbytes)
-    path = Path(frame.path)
-    return path.stat().st_size if path.exists() else 0
+    return frame.nbytes
 
 
 def save(state: Any, folder: Path, identity: dict[str, Any]) -> None:
