@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from bench_lib.chat.base import Chat
@@ -25,10 +26,10 @@ def open(spec: str, **settings: Any) -> Chat:
         from bench_lib.chat.endpoint import Endpoint
         from bench_lib.chat.settings import settings as endpoint_settings
 
-        model, at, url = rest.rpartition("@")
-        if not (model and at and url):
+        found = re.fullmatch(r"(.+?)@(https?://.*)", rest)
+        if not found:
             raise BenchError(f"{spec!r}: an endpoint is named endpoint:MODEL@http://host:8000/v1")
-        return Endpoint(model, url, endpoint_settings(**settings))
+        return Endpoint(found[1], found[2], endpoint_settings(**settings))
     if kind == "vllm" and rest:
         from bench_lib.chat.vllm_offline import VllmChat
 

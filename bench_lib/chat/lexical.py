@@ -21,7 +21,11 @@ DIMENSIONS = 512
 _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _FUNCTION_WORDS = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "been", "by", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "she", "so", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who", "will", "with", "you", "your", "的", "了", "在", "是", "和", "吗", "呢", "着", "把", "被"]
+    _WORD.findall(
+        """a an and are as at be been by did do does for from had has have he her his how i in into
+        is it its me my of on or our she so that the their then there these they this to was we were
+        what when where which who will with you your 的 了 在 是 和 吗 呢 着 把 被"""
+    )
 )
 
 
@@ -62,4 +66,4 @@ def _features(text: str) -> Iterator[tuple[str, float]]:
             yield word, 1.0
             framed = f"^{word}$"
             for at in range(len(framed) - 2):
-                yield framed[at : at + 3], 0.4
+                yield f"~{framed[at : at + 3]}", 0.4
