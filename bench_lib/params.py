@@ -65,6 +65,7 @@ class EvalParams:
     source: str = "dollhouse"
     data_root: str = ""
     backbone: str = "tiny"
+    backbone_args: dict = field(default_factory=dict)
     condition: str = "standard"
     recent: int = 2
     trajectories: list = field(default_factory=list)

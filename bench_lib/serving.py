@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench_lib import paths, startup
+from bench_lib.errors import BenchError
 from bench_lib.methods.base import Method
 from bench_lib.params import EvalParams
 
@@ -12,11 +14,26 @@ def serve(method: Method, params: EvalParams) -> Any:
     """A local backbone, a message model behind the reply cache, or None where none is needed."""
     if method.model == "none":
         return None
+    spec = params.backbone
+    remote = spec == "ideal" or spec.partition(":")[0] in ("endpoint", "vllm", "recorded")
+    if method.model == "chat" and remote:
+        from bench_lib import chat
+        from bench_lib.chat.cache import CachedChat
+
+        return CachedChat(chat.open(spec, **params.backbone_args), paths.cache() / "replies")
+    if remote or params.backbone_args:
+        what = "backbone_args" if params.backbone_args else f"the message model {spec!r}"
+        raise BenchError(f"{method.name} works inside a local model and cannot use {what}")
+    problem = startup.mismatch()
+    if problem and params.device != "cpu":
+        print(problem)
     from bench_lib import backbones
 
-    local = {"device": params.device, "dtype": params.dtype, "attention": params.attention}
+    backbone = backbones.load(
+        spec, params.device, params.dtype, params.attention, params.max_pixels or None, params.seed
+    )
     if method.model == "backbone":
-        return backbones.load(params.backbone, seed=params.seed, **local)
-    from bench_lib import chat
+        return backbone
+    from bench_lib.chat.local import LocalChat
 
-    return chat.open(params.backbone, **local)
+    return LocalChat(backbone)
