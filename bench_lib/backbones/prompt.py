@@ -23,8 +23,9 @@ class Visual:
         tokens: Embeddings `[n, width]`, grid by grid.
         grids: For each token, its grid as an index into `times_s`, `[n]`.
         cells: For each token, its cell in raster order, `[n]`.
-        times_s: First and last frame instant of each grid of the stretch, also of those of which
-            no token is left: positions are planned for the whole stretch.
+        times_s: First and last frame instant of each grid that has tokens here, in order.
+        extent_s: First instants of the first and the last grid of the stretch, whether tokens of
+            them are left or not: positions are planned for the whole stretch.
         lattice: Rows and columns of cells.
         video: False for an image.
     """
@@ -33,6 +34,7 @@ class Visual:
     grids: Tensor
     cells: Tensor
     times_s: tuple[tuple[float, float], ...]
+    extent_s: tuple[float, float]
     lattice: tuple[int, int]
     video: bool = True
 
@@ -46,11 +48,13 @@ class Visual:
     ) -> Visual:
         """All tokens `[grids, cells, width]` of frames seen at these instants."""
         grids, cells = tokens.shape[:2]
+        times = grid_times(frame_times_s)
         return cls(
             tokens=tokens.flatten(0, 1),
             grids=torch.arange(grids).repeat_interleave(cells),
             cells=torch.arange(cells).repeat(grids),
-            times_s=grid_times(frame_times_s) if video else ((frame_times_s[0],) * 2,),
+            times_s=times,
+            extent_s=(times[0][0], times[-1][0]),
             lattice=lattice,
             video=video,
         )

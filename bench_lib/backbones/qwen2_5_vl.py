@@ -55,8 +55,12 @@ class Qwen25VL(Backbone):
     def place(self, prompt: Prompt, visual: Visual) -> None:
         """See `Backbone.place`."""
         pace = self.config.vision_config.tokens_per_second if visual.video else 0
-        first_s = visual.times_s[0][0]
-        steps = torch.tensor([int((start - first_s) * pace + 1e-6) for start, _ in visual.times_s])
+        origin_s, last_s = visual.extent_s
+        steps = torch.tensor([_steps(start - origin_s, pace) for start, _ in visual.times_s])
         prompt.control("<|vision_start|>")
-        prompt.visual(visual, steps[visual.grids.cpu()], int(steps.max()) + 1)
+        prompt.visual(visual, steps[visual.grids.cpu()], _steps(last_s - origin_s, pace) + 1)
         prompt.control("<|vision_end|>")
+
+
+def _steps(seconds: float, pace: int) -> int:
+    return int(seconds * pace + 1e-6)

@@ -1,0 +1,245 @@
+"""Memories of visual tokens: the stream becomes tokens once, each question reads what is left.
+
+A subclass says how memory changes when new grids come (`remember`) and which tokens a question
+reads (`recall`), both on immutable records; the rest is here. A grid is two frames in sequence of
+one session. An odd frame waits for its pair: a question or the session's end doubles it, a question
+only for itself. So the memory does not depend on how the stream was cut into clips.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench_lib.backbones.generate import decode
+from bench_lib.backbones.prompt import Built, Prompt, Visual, grid_times
+from bench_lib.measure import count
+from bench_lib.methods.base import Generation, Method, Note, Query, Reply
+from bench_lib.methods.state import part
+from bench_lib.schema import clock
+from bench_lib.stream import Clip, Frame, SessionInfo, Size
+
+Held = tuple[int, Frame]
+"""A frame that is not encoded yet, with the position of its session."""
+ENCODE_FRAMES = 32
+"""Frames encoded at once when many are due."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is left of one grid.
+
+    Attributes:
+        number: Count of grids in the whole stream before it.
+        session: Position of its session in the stream.
+        start_s: Instant of its first frame in the session.
+        end_s: Instant of its second frame.
+        tokens: Embeddings `[n, width]`.
+        cells: Their cells in raster order, `[n]` int32.
+    """
+
+    number: int
+    session: int
+    start_s: float
+    end_s: float
+    tokens: Tensor = part("embeddings")  # noqa: RUF009 - `part` makes a field
+    cells: Tensor = part("index")  # noqa: RUF009
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A session of the stream: its clock, and the first instants of its first and last grid."""
+
+    position: int
+    wall_start_s: float | None = None
+    extent_s: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class TokenState:
+    """All of a token memory: the subclass's record, sessions, waiting frames, grids seen so far."""
+
+    memory: Any
+    sessions: tuple[Seen, ...] = ()
+    held: tuple[Held, ...] = ()
+    lattice: tuple[int, int] = (0, 0)
+    grids: int = 0
+
+
+@dataclass(kw_only=True)
+class TokenMemory(Method):
+    """Base of memories that hold visual tokens and prefill them once per question."""
+
+    model: ClassVar[Literal["none", "backbone", "chat"]] = "backbone"
+
+    max_pixels: int | None = 401_408
+    session_marker: bool = True
+
+    # What a subclass says -------------------------------------------------------------------------
+
+    @abstractmethod
+    def blank(self) -> Any:
+        """The empty memory."""
+
+    @abstractmethod
+    def remember(self, memory: Any, grids: Sequence[Group], lattice: tuple[int, int]) -> Any:
+        """The memory after new whole grids of one session, in time order."""
+
+    @abstractmethod
+    def recall(self, memory: Any) -> Sequence[Group]:
+        """The groups a question reads, in time order."""
+
+    @property
+    def defers(self) -> bool:
+        """Whether frames stay handles until a question looks at them."""
+        return False
+
+    def wanted(self, held: tuple[Held, ...]) -> tuple[Held, ...]:
+        """Held frames that a later question may look at (only where the method defers)."""
+        return held
+
+    def chosen(self, held: tuple[Held, ...]) -> tuple[Held, ...]:
+        """Held frames that a question looks at now."""
+        return held
+
+    # The contract ---------------------------------------------------------------------------------
+
+    def frame_size(self, native: Size) -> Size:
+        """See `Method.frame_size`."""
+        return self.served.frame_size(native, self.max_pixels)
+
+    def reset(self, trajectory_id: str, seed: int) -> None:
+        """See `Method.reset`."""
+        self.state = TokenState(self.blank())
+
+    def begin_session(self, info: SessionInfo) -> None:
+        """See `Method.begin_session`."""
+        seen = Seen(info.index, info.wall_start_s)
+        # A session of which nothing is left is forgotten: its record would grow the state.
+        kept = {group.session for group in self.recall(self.state.memory)}
+        kept |= {session for session, _ in self.state.held}
+        sessions = tuple(s for s in self.state.sessions if s.position in kept)
+        lattice = self.served.lattice(info.frame_size)
+        self.state = replace(self.state, sessions=(*sessions, seen), lattice=lattice)
+
+    def observe(self, clip: Clip) -> None:
+        """See `Method.observe`."""
+        held = (*self.state.held, *((clip.session, frame) for frame in clip.frames))
+        count("frames_observed", len(clip.frames))
+        if self.defers:
+            self.state = replace(self.state, held=self.wanted(held))
+            return
+        odd = sum(session == clip.session for session, _ in held) % 2
+        ripe = len(held) - odd
+        self.state = replace(self._taken_in(self.state, held[:ripe]), held=held[ripe:])
+
+    def end_session(self, recorded_bytes: int) -> None:
+        """See `Method.end_session`."""
+        if not self.defers:
+            self.state = replace(self._taken_in(self.state, self.state.held), held=())
+
+    def tokens(self) -> tuple[int, int]:
+        """See `Method.tokens`."""
+        rows, cols = self.state.lattice
+        kept = sum(len(group.cells) for group in self.recall(self.state.memory))
+        return kept, self.state.grids * rows * cols
+
+    def respond(self, query: Query, generation: Generation) -> Reply:
+        """See `Method.respond`; the state stays as it is."""
+        whole = self._taken_in(self.state, self.chosen(self.state.held))
+        said = decode(self.served, self.prompt(whole, query), generation)
+        count("model_calls")
+        return Reply(
+            text=said.text,
+            ready_at=said.ready_at,
+            first_token_at=said.first_token_at,
+            done_at=said.done_at,
+            stop=said.stop,
+            logits=said.logits,
+        )
+
+    def prompt(self, state: TokenState, query: Query) -> Built:
+        """What the decoder reads: sessions in time order, what was said, the question."""
+        prompt = Prompt(self.served)
+        system = query.system or self.served.default_system
+        if system:
+            prompt.turn("system").text(system).end()
+        prompt.turn("user")
+        seen = {session.position: session for session in state.sessions}
+        for position, groups in groupby(self.recall(state.memory), key=lambda g: g.session):
+            if self.session_marker:
+                prompt.text(_marker(seen[position]))
+            prompt.show(_visual(list(groups), seen[position], state.lattice))
+        for note in query.notes:
+            prompt.text(f"\n[{_when(note)}] {note.text}")
+        prompt.text(f"\n{query.text}" if query.notes else query.text)
+        return prompt.end().turn("assistant").build()
+
+    # Encoding -------------------------------------------------------------------------------------
+
+    def _taken_in(self, state: TokenState, held: Sequence[Held]) -> TokenState:
+        """The state after encoding and remembering frames; a session's lone last one is doubled."""
+        for position, run in _runs(held):
+            tokens = self.served.encode([frame.pixels(self._size(state)) for frame in run])
+            times = grid_times([frame.t_s for frame in run])
+            cells = torch.arange(tokens.shape[1], dtype=torch.int32, device=tokens.device)
+            groups = [
+                Group(state.grids + i, position, start, end, tokens[i].clone(), cells.clone())
+                for i, (start, end) in enumerate(times)
+            ]
+            state = replace(
+                state,
+                memory=self.remember(state.memory, groups, state.lattice),
+                sessions=tuple(_extended(s, position, times) for s in state.sessions),
+                grids=state.grids + len(groups),
+            )
+        return state
+
+    def _size(self, state: TokenState) -> Size:
+        factor = self.served.preparation.factor
+        return state.lattice[0] * factor, state.lattice[1] * factor
+
+
+def _runs(held: Sequence[Held]) -> Iterator[tuple[int, list[Frame]]]:
+    """Frames of one session, at most ENCODE_FRAMES at a time."""
+    for position, members in groupby(held, key=lambda item: item[0]):
+        frames = [frame for _, frame in members]
+        for start in range(0, len(frames), ENCODE_FRAMES):
+            yield position, frames[start : start + ENCODE_FRAMES]
+
+
+def _extended(seen: Seen, position: int, times: Sequence[tuple[float, float]]) -> Seen:
+    if seen.position != position:
+        return seen
+    first = times[0][0] if seen.extent_s is None else seen.extent_s[0]
+    return replace(seen, extent_s=(first, times[-1][0]))
+
+
+def _visual(groups: list[Group], seen: Seen, lattice: tuple[int, int]) -> Visual:
+    assert seen.extent_s is not None
+    sizes = torch.tensor([len(group.cells) for group in groups])
+    return Visual(
+        tokens=torch.cat([group.tokens for group in groups]),
+        grids=torch.arange(len(groups)).repeat_interleave(sizes),
+        cells=torch.cat([group.cells for group in groups]),
+        times_s=tuple((group.start_s, group.end_s) for group in groups),
+        extent_s=seen.extent_s,
+        lattice=lattice,
+    )
+
+
+def _marker(seen: Seen) -> str:
+    since = f", from {clock(seen.wall_start_s)}" if seen.wall_start_s is not None else ""
+    return f"\nSession {seen.position + 1}{since}:\n"
+
+
+def _when(note: Note) -> str:
+    if note.wall_s is not None:
+        return clock(note.wall_s)
+    return f"session {note.session + 1}, {note.t_s:.0f} s"
