@@ -1,0 +1,101 @@
+"""Adaptive tasks in parts: right decisions, passed gates, quality after the gate (Eq. 3).
+
+Balanced accuracy per task is the mean of P (positive probes answered INTERVENE; ERA's option does
+not matter) and N (negative probes answered SILENT). The overall rates pool the probes of all tasks
+before the two polarities are averaged.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from bench_lib.score.cells import Cells, macro, scaled
+from bench_lib.score.instances import Instances
+from bench_lib.score.stats import estimate
+from bench_lib.score.table import line, table
+
+POLARITIES = ("positive", "negative")
+POOLED = "All tasks, pooled"
+AVERAGE = "Mean of tasks"
+PERCENT = scaled(macro, 100)
+
+
+def decision_scores(data: Instances) -> pd.DataFrame:
+    """Positive rate, negative rate and balanced accuracy per task, then pooled; percent."""
+    rows = data.adaptive
+    lines = []
+    for name in [*_codes(data), POOLED]:
+        own = rows if name == POOLED else rows[rows["task"] == name]
+        pooled = "pooled over tasks, " if name == POOLED else ""
+        for polarity in POLARITIES:
+            part = own[own["polarity"] == polarity]
+            cells = Cells.of(part, "decided", "polarity", names=[polarity])
+            found = estimate(cells, PERCENT, linear=True)
+            lines.append(
+                line(name, f"{polarity} rate", found, len(part), f"{pooled}mean of probes")
+            )
+        known = own[own["polarity"].notna()]
+        found = estimate(Cells.of(known, "decided", "polarity", names=POLARITIES), PERCENT)
+        how = f"{pooled}mean of two polarity rates"
+        lines.append(line(name, "balanced accuracy", found, len(known), how))
+    return table(lines)
+
+
+def gate_rates(data: Instances) -> pd.DataFrame:
+    """Balanced gate pass rate per task: equals decision balanced accuracy but for ERA; percent."""
+    rows = data.adaptive
+    rows = rows[rows["polarity"].notna()]
+    lines = []
+    for code in _codes(data):
+        own = rows[rows["task"] == code]
+        found = estimate(Cells.of(own, "passed", "polarity", names=POLARITIES), PERCENT)
+        lines.append(line(code, "gate pass rate", found, len(own), "mean of two polarity rates"))
+    return table(lines)
+
+
+def quality_items(data: Instances) -> pd.DataFrame:
+    """Candidates with a judged probe; their `value` of 0.2 to 1 is the mean of polarity means."""
+    rows = data.adaptive
+    rows = rows[rows["judged"].notna() & rows["polarity"].notna()]
+    keys = ["trajectory", "task", "candidate"]
+    sides = rows.groupby([*keys, "polarity"], sort=False, observed=True)["judged"].mean()
+    means = sides.groupby(keys, sort=False, observed=True).mean() / 5
+    return means.rename("value").reset_index()
+
+
+def quality_scores(data: Instances) -> pd.DataFrame:
+    """Response quality after the gate (Eq. 3) per task and their plain mean, 20 to 100."""
+    items = quality_items(data)
+    rows, codes = data.adaptive, _codes(data)
+    lines = []
+    for code in codes:
+        own = rows[rows["task"] == code]
+        found = estimate(Cells.of(items, "value", "task", names=[code]), PERCENT, linear=True)
+        parts = [_left(own, found.n), _unjudged(own)]
+        note = "; ".join(part for part in parts if part)
+        how = "mean over candidates with a judged probe (Eq. 3)"
+        lines.append(line(code, "response quality", found, _candidates(own), how, note=note))
+    found = estimate(Cells.of(items, "value", "task", names=codes), PERCENT)
+    lines.append(
+        line(AVERAGE, "response quality", found, _candidates(rows), "mean over tasks",
+             note=_unjudged(rows))
+    )  # fmt: skip
+    return table(lines)
+
+
+def _codes(data: Instances) -> list[str]:
+    return [task.code for task in data.bench.tasks if task.adaptive]
+
+
+def _candidates(rows: pd.DataFrame) -> int:
+    return int(rows["candidate"].nunique())
+
+
+def _left(rows: pd.DataFrame, kept: int) -> str:
+    count = _candidates(rows)
+    return f"{count - kept} of {count} candidates have no judged probe" if count > kept else ""
+
+
+def _unjudged(rows: pd.DataFrame) -> str:
+    count = int(rows["unjudged"].sum())
+    return f"{count} passed probes unjudged" if count else ""

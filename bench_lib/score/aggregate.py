@@ -1,0 +1,176 @@
+"""Main scores of APM-Bench: accuracy, Gated Judge (Eq. 1), capability means, overall.
+
+Multiple choice: accuracy per task. Adaptive: mean over candidates of s_c, the mean of the two
+polarity means of g (a failed gate is 0, a passed one the judge's 1 to 5), times 20. A capability is
+the plain mean of its tasks and the overall score the plain mean of the capabilities; both are
+given only when every task of them has a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from bench_lib.score.cells import Cells, Statistic, grouped, macro, scaled
+from bench_lib.score.instances import Instances
+from bench_lib.score.stats import Estimate, estimate
+from bench_lib.score.strata import BINS, binned, check
+from bench_lib.score.table import line, table
+from bench_lib.tasks import Task
+
+OVERALL = "Overall"
+GATED = "gated judge"
+ACCURACY = "accuracy"
+LOWEST, HIGHEST = 1.0, 5.0
+
+
+def task_scores(data: Instances) -> pd.DataFrame:
+    """A row per task of the benchmark in its order; percent."""
+    items, bounds = _all_items(data)
+    rows = []
+    for task in data.bench.tasks:
+        if task.reply == "free":
+            continue
+        own = _rows(data, task)
+        found = estimate(_cells(items, [task.code]), scaled(macro, 100), linear=True)
+        rows.append(
+            line(
+                task.code,
+                GATED if task.adaptive else ACCURACY,
+                found,
+                len(own),
+                "mean over candidates (Eq. 1)" if task.adaptive else "mean over questions",
+                n=_scored(own),
+                bounds=_bounds(own, bounds, [task.code], scaled(macro, 100)),
+                note=_note(own, task, found),
+            )
+        )
+    return table(rows)
+
+
+def capability_scores(data: Instances) -> pd.DataFrame:
+    """A row per capability and one for the overall score; percent."""
+    items, bounds = _all_items(data)
+    tasks = [task for task in data.bench.tasks if task.reply != "free"]
+    groups = [[t for t in tasks if t.capability == name] for name in data.bench.capabilities]
+    groups = [group for group in groups if group]
+    rows = []
+    for name, group in [*((g[0].capability, g) for g in groups), (OVERALL, tasks)]:
+        codes = [task.code for task in group]
+        if name == OVERALL:
+            places = [[codes.index(t.code) for t in part] for part in groups]
+            statistic, how = scaled(grouped(places), 100), "mean over capabilities"
+        else:
+            statistic, how = scaled(macro, 100), "mean over tasks"
+        own = pd.concat([_rows(data, task) for task in group])
+        found = estimate(_cells(items, codes), statistic)
+        rows.append(
+            line(
+                name,
+                "score",
+                found,
+                len(own),
+                how,
+                n=_scored(own),
+                bounds=_bounds(own, bounds, codes, statistic),
+                note=_missing(own),
+            )
+        )
+    return table(rows)
+
+
+def main_items(data: Instances, unjudged: float | None = None) -> pd.DataFrame:
+    """Items of the main scores with a `value` of 0 to 1: questions, and candidates with s_c / 5.
+
+    `unjudged` stands in for the judge where it gave no score. A candidate is left out when one of
+    its polarities has no scored probe at all: the mean of the other alone would be another score.
+    """
+    choice = data.choice[["trajectory", "task", "candidate", "correct"]]
+    choice = choice[choice["correct"].notna()].rename(columns={"correct": "value"})
+    rows = data.adaptive
+    rows = rows[rows["polarity"].notna()]
+    g = rows["g"] if unjudged is None else rows["g"].mask(rows["unjudged"], unjudged)
+    keys = ["trajectory", "task", "candidate"]
+    sides = rows.assign(g=g).groupby([*keys, "polarity"], sort=False, observed=True)["g"].mean()
+    means = sides.groupby(keys, sort=False, observed=True).agg(["mean", "count", "size"])
+    whole = means[means["count"] == means["size"]]
+    gated = (whole["mean"] / 5).rename("value").reset_index()
+    return pd.concat([choice, gated], ignore_index=True)
+
+
+def split(
+    data: Instances, by: str, score: Callable[[Instances], pd.DataFrame] = task_scores
+) -> pd.DataFrame:
+    """Any score table in each stratum (`bench_lib.score.strata.STRATA`), empty ones included."""
+    strata = binned(data.rows[check(by)], by)
+    names = list(BINS[by][1]) if by in BINS else sorted(map(str, strata.dropna().unique()))
+    parts = [(name, data.where(strata == name)) for name in names]
+    unknown = data.where(strata.isna())
+    if len(unknown.rows):
+        parts.append(("unknown", unknown))
+    if not parts:
+        return score(data).iloc[:0].assign(stratum=[])
+    tables = [score(part).assign(stratum=name) for name, part in parts]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _all_items(data: Instances) -> tuple[pd.DataFrame, tuple[pd.DataFrame, pd.DataFrame] | None]:
+    """Items of the scores and, where probes are unjudged, those of both bounds."""
+    items = main_items(data)
+    if not data.rows["unjudged"].any():
+        return items, None
+    return items, (main_items(data, LOWEST), main_items(data, HIGHEST))
+
+
+def _cells(items: pd.DataFrame, codes: list[str]) -> Cells:
+    return Cells.of(items, "value", "task", names=codes)
+
+
+def _rows(data: Instances, task: Task) -> pd.DataFrame:
+    source = data.adaptive if task.adaptive else data.choice
+    return source[source["task"] == task.code]
+
+
+def _scored(rows: pd.DataFrame) -> int:
+    return int((rows["scored"] & rows["passed"].notna() & ~rows["unjudged"]).sum())
+
+
+def _bounds(
+    rows: pd.DataFrame,
+    items: tuple[pd.DataFrame, pd.DataFrame] | None,
+    codes: list[str],
+    statistic: Statistic,
+) -> tuple[float, float] | None:
+    if items is None or not rows["unjudged"].any():
+        return None
+    low, high = (_cells(part, codes).value(statistic) for part in items)
+    return low, high
+
+
+def _missing(rows: pd.DataFrame) -> str:
+    """What is not in a score, by reason."""
+    counts = rows.loc[~rows["scored"], "status"].value_counts()
+    parts = [f"{count} {str(name).replace('_', ' ')}" for name, count in counts.items()]
+    unjudged = int(rows["unjudged"].sum())
+    if unjudged:
+        parts.append(f"{unjudged} unjudged: bounds for 1 and 5")
+    return ", ".join(parts)
+
+
+def _note(rows: pd.DataFrame, task: Task, found: Estimate) -> str:
+    parts = [_missing(rows)]
+    if rows.empty:
+        parts.append("not asked")
+    elif task.adaptive:
+        polarities = rows.groupby("candidate", observed=True)["polarity"].nunique()
+        single = int((polarities == 1).sum())
+        if single:
+            parts.append(f"{single} of {len(polarities)} candidates have one polarity")
+        unknown = int(rows["polarity"].isna().sum())
+        if unknown:
+            parts.append(f"{unknown} probes without polarity left out")
+        left = len(polarities) - found.n - int((polarities == 0).sum())
+        if left and not rows["unjudged"].any():
+            parts.append(f"{left} candidates left out: a polarity without a scored probe")
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,190 @@
+"""One table with a row per runtime instance: what was expected, what came, what the judge said.
+
+Every score is taken from this table, so missing replies, failed judge calls and unreadable replies
+are counted in one place. Missing numbers are NaN; nothing becomes zero but a failed gate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from bench_lib.errors import BenchError, nearest
+from bench_lib.schema import SCORABLE, Response, Trajectory, Verdict
+from bench_lib.score.gate import gate
+from bench_lib.score.strata import strata
+from bench_lib.tasks import APM_BENCH, Bench
+
+Key = tuple[str, str]
+FAILED = ("error", "not_run")
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Rows of one run with the benchmark they belong to; `notes` says what was odd in the records.
+
+    Columns beside those of `strata`: `status`, `why`, `cut`, `repaired`, `option`, `decision`,
+    `passed` (1, 0 or NaN), `scored`, `correct` (choice), `spoke` and `decided` (adaptive: said
+    INTERVENE; decided as the polarity asks), `judged` (mean judge score or NaN), `unjudged`,
+    `judge_error`, and `g`, the summand of Eq. 1: 0 for a failed gate, the judge's score for a
+    passed one, NaN where there is none.
+    """
+
+    rows: pd.DataFrame
+    bench: Bench
+    judge: str = ""
+    notes: tuple[str, ...] = ()
+
+    def where(self, mask: pd.Series) -> Instances:
+        """The same on some of the rows."""
+        return replace(self, rows=self.rows[mask])
+
+    @property
+    def adaptive(self) -> pd.DataFrame:
+        """Rows of adaptive tasks."""
+        return self.rows[self.rows["adaptive"]]
+
+    @property
+    def choice(self) -> pd.DataFrame:
+        """Rows of multiple-choice tasks with a key, less those of the availability set."""
+        rows = self.rows
+        return rows[~rows["adaptive"] & rows["answer"].notna() & (rows["availability"] == "")]
+
+
+def instances(
+    trajectories: Iterable[Trajectory],
+    responses: Iterable[Response],
+    verdicts: Iterable[Verdict] = (),
+    *,
+    bench: Bench = APM_BENCH,
+    judge: str = "",
+    asked: Collection[Key] | None = None,
+) -> Instances:
+    """Join records into rows, one per expected instance.
+
+    `asked` limits what is expected (a run with a limit or chosen tasks); by default it is every
+    probe of every candidate. An instance without a response is `not_run`.
+
+    Raises:
+        BenchError: verdicts of several judges without a choice, or a score outside 1 to 5.
+    """
+    table = strata(trajectories, bench)
+    keys = list(zip(table["candidate"], table["probe"], strict=True))
+    if asked is not None:
+        wanted = set(asked)
+        table = table[[key in wanted for key in keys]]
+        keys = [key for key in keys if key in wanted]
+    notes: list[str] = []
+    found = _newest(responses, set(keys), notes)
+    scores, errors, chosen = _judged(verdicts, judge)
+    rows = []
+    tasks = table["task"].to_numpy(dtype=object)
+    polarities = table["polarity"].to_numpy(dtype=object)
+    answers = table["answer"].to_numpy(dtype=object)
+    for key, code, polarity, answer in zip(keys, tasks, polarities, answers, strict=True):
+        task, response = bench.task(code), found.get(key)
+        passed = None if response is None else gate(task, polarity, response, answer)
+        known = scores.get(key, [])
+        asks_judge = passed is True and task.adaptive
+        judged = sum(known) / len(known) if asks_judge and known else math.nan
+        rows.append(
+            (
+                task.capability,
+                task.adaptive,
+                "not_run" if response is None else response.status,
+                "" if response is None else response.error,
+                response is not None and response.stop == "length",
+                "" if response is None else "; ".join(response.repairs),
+                None if response is None else response.option,
+                None if response is None else response.decision,
+                math.nan if passed is None else float(passed),
+                judged,
+                asks_judge and not known,
+                errors.get(key, "not judged") if asks_judge and not known else "",
+            )
+        )
+    joined = pd.DataFrame(rows, columns=_COLUMNS, index=table.index)
+    return Instances(_derived(pd.concat([table, joined], axis=1)), bench, chosen, tuple(notes))
+
+
+_COLUMNS = [
+    "capability", "adaptive", "status", "why", "cut", "repaired", "option", "decision", "passed",
+    "judged", "unjudged", "judge_error",
+]  # fmt: skip
+
+
+def _derived(rows: pd.DataFrame) -> pd.DataFrame:
+    scored = rows["status"].isin(SCORABLE)
+    adaptive = rows["adaptive"].astype(bool)
+    wanted = rows["polarity"].map({"positive": "INTERVENE", "negative": "SILENT"})
+    known = scored & adaptive & wanted.notna()
+    g = rows["judged"].where(rows["passed"] == 1, rows["passed"])
+    return rows.assign(
+        adaptive=adaptive,
+        scored=scored,
+        correct=rows["passed"].where(~adaptive),
+        spoke=(rows["decision"] == "INTERVENE").astype(float).where(scored & adaptive),
+        decided=(rows["decision"] == wanted).astype(float).where(known),
+        g=g.where(adaptive),
+    )
+
+
+def _newest(
+    responses: Iterable[Response], wanted: set[Key], notes: list[str]
+) -> dict[Key, Response]:
+    """Responses by key: the newest that did not fail, else the newest; oddities go to `notes`."""
+    found: dict[Key, Response] = {}
+    strangers, changed, seen = 0, 0, Counter[Key]()
+    for response in responses:
+        key = response.candidate, response.probe
+        if key not in wanted:
+            strangers += 1
+            continue
+        seen[key] += response.status not in FAILED
+        old = found.get(key)
+        if old and old.status not in FAILED and response.status not in FAILED:
+            changed += old.raw_text != response.raw_text
+        if old is None or response.status not in FAILED or old.status in FAILED:
+            found[key] = response
+    repeated = sum(count > 1 for count in seen.values())
+    if repeated:
+        notes.append(
+            f"{repeated} instances were answered more than once, {changed} replies differed from "
+            "the one before; the newest counts"
+        )
+    if strangers:
+        notes.append(f"{strangers} responses belong to no expected instance and are left out")
+    return found
+
+
+def _judged(
+    verdicts: Iterable[Verdict], judge: str
+) -> tuple[dict[Key, list[int]], dict[Key, str], str]:
+    """Valid scores by key, one per repeat, the last error by key, and the judge's name."""
+    listed = list(verdicts)
+    names = sorted({verdict.judge for verdict in listed})
+    if judge and judge not in names and listed:
+        raise BenchError(f"no verdict of judge {judge!r}; {nearest(judge, names)}")
+    if not judge and len(names) > 1:
+        raise BenchError(f"verdicts of {len(names)} judges; choose one: {', '.join(names)}")
+    judge = judge or (names[0] if names else "")
+    scores: dict[Key, dict[int, int]] = {}
+    errors: dict[Key, str] = {}
+    for verdict in listed:
+        if verdict.judge != judge:
+            continue
+        key = verdict.candidate, verdict.probe
+        if verdict.score is None:
+            errors[key] = verdict.error or "no score"
+        elif not 1 <= verdict.score <= 5:
+            raise BenchError(
+                f"judge score {verdict.score} of {key[0]} {key[1]} lies outside 1 to 5; such a "
+                "reply must be stored as an error"
+            )
+        else:
+            scores.setdefault(key, {})[verdict.repeat] = verdict.score
+    return {key: list(found.values()) for key, found in scores.items()}, errors, judge
