@@ -1,0 +1,1 @@
+"""A small rendered household with known answers: test bed, calibration set, embedded default."""

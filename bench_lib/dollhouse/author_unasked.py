@@ -1,0 +1,61 @@
+"""Memory-Grounded Proactive Assistance and Task Progress Guidance: help that nobody asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench_lib.dollhouse import sentences as s
+from bench_lib.dollhouse.camera import Event
+from bench_lib.dollhouse.chronicle import acts
+from bench_lib.dollhouse.draft import Desk, Draft, reference
+from bench_lib.dollhouse.grammar import Sentence
+from bench_lib.dollhouse.probes import windows
+
+
+def mpa(desk: Desk) -> Iterator[Draft | None]:
+    """Unasked help from memory: where a sought thing is, what usually comes next."""
+    while True:
+        yield _unasked(desk, "MPA", (s.ItIs, s.Usually))
+
+
+def tpg(desk: Desk) -> Iterator[Draft | None]:
+    """The next step of a recipe that was broken off in an earlier session."""
+    while True:
+        yield _unasked(desk, "TPG", (s.NextStep,))
+
+
+def _unasked(desk: Desk, task: str, kinds: tuple[type[Sentence], ...]) -> Draft | None:
+    moments = []
+    for event in desk.chronicle.events:
+        found = desk.chronicle.help_due(event)
+        if found and isinstance(found[0], kinds) and all(e.film < event.film for e in found[1]):
+            moments.append((event, *found))
+    if not moments:
+        return None
+    event, response, sources = desk.pick(moments)
+    reason = _because(response, sources)
+    probes = windows(
+        desk, event, lambda e: False, reference(response, reason), reference(None, s.NoNeed())
+    )
+    if probes is None:
+        return None
+    return Draft(
+        task,
+        probes,
+        evidence=desk.moments(sources, {e: _told(response, e) for e in sources}),
+        ideal=(desk.moment(event),),
+        references={"response_window_rationale" if task == "MPA" else "memory_relevance": reason},
+    )
+
+
+def _told(response: Sentence, event: Event) -> str:
+    return (
+        response.say()
+        if isinstance(response, s.ItIs)
+        else s.Did(event.wall_s, event.room, acts(event)).say()
+    )
+
+
+def _because(response: Sentence, sources: list[Event]) -> str:
+    """The remembered facts that the help rests on."""
+    return " ".join(dict.fromkeys(_told(response, e) for e in sources))
