@@ -1,4 +1,4 @@
-"""The one re-ask that a broken reply gets, the same for every backend."""
+"""Contracts of benchmark probes, and the one re-ask that a broken reply gets from any backend."""
 
 from __future__ import annotations
 
@@ -16,9 +16,36 @@ from bench_lib.chat.base import (
     Message,
     Text,
 )
-from bench_lib.methods.base import Generation
+from bench_lib.methods.base import Generation, Query
 
 Send = Callable[[Sequence[Message], Contract, Generation], ChatReply]
+
+
+def probe(query: Query) -> Contract:
+    """The contract of a benchmark question: no parser, so a malformed reply is the result.
+
+    The schema constrains decoding only where an endpoint's settings say so.
+    """
+    letter = {"type": "string", "enum": [option.id for option in query.options]}
+    text = {"type": "string"}
+    if query.contract == "choice":
+        return Contract("choice", schema=_object({"answer": letter}))
+    if query.contract.startswith("adaptive"):
+        decision = {"decision": {"type": "string", "enum": ["INTERVENE", "SILENT"]}}
+        speaks = query.contract == "adaptive_text"
+        said = {"proactive_response": text} if speaks else {"answer": letter}
+        schema = _object({**decision, **said, "reason": text}, optional=tuple(said))
+        return Contract(query.contract, schema=schema)
+    return Contract(query.contract)
+
+
+def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
 
 
 def checked(

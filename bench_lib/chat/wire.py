@@ -62,7 +62,7 @@ class Wire:
         if contract.schema and s.structured == "json_object":
             body["response_format"] = {"type": "json_object"}
         elif contract.schema and s.structured == "json_schema":
-            schema = {"name": contract.name, "schema": dict(contract.schema), "strict": True}
+            schema = {"name": contract.name, "schema": dict(contract.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return body | dict(s.extra)
 
