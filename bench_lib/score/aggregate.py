@@ -15,7 +15,7 @@ import pandas as pd
 from bench_lib.score.cells import Cells, Statistic, grouped, macro, scaled
 from bench_lib.score.instances import Instances
 from bench_lib.score.stats import Estimate, estimate
-from bench_lib.score.strata import BINS, binned, check
+from bench_lib.score.strata import BINS, NAMES, binned, check
 from bench_lib.score.table import line, table
 from bench_lib.tasks import Task
 
@@ -104,7 +104,8 @@ def split(
 ) -> pd.DataFrame:
     """Any score table in each stratum (`bench_lib.score.strata.STRATA`), empty ones included."""
     strata = binned(data.rows[check(by)], by)
-    names = list(BINS[by][1]) if by in BINS else sorted(map(str, strata.dropna().unique()))
+    names = list(BINS[by][1]) if by in BINS else list(NAMES.get(by, ()))
+    names = names or sorted(map(str, strata.dropna().unique()))
     parts = [(name, data.where(strata == name)) for name in names]
     unknown = data.where(strata.isna())
     if len(unknown.rows):

@@ -26,11 +26,17 @@ BINS: dict[str, tuple[tuple[float, ...], tuple[str, ...]]] = {
     "evidence_sessions": ((1, 2, 3), ("1", "2", "3+")),
     "history_h": ((0, 0.25, 0.5, 1, 2), ("< 15 min", "15-30 min", "30-60 min", "1-2 h", "> 2 h")),
 }  # fmt: skip
+NAMES = {
+    "gap": ("L1, up to 5 min", "L2, 5-15 min", "L3, 15-30 min", "L4, over 30 min"),
+    "wait": ("L1, up to 30 s", "L2, 30 s-4 min", "L3, over 4 min"),
+    "day": ("same day", "other day"),
+}
+"""Names of strata that are columns of names already, in their order."""
 BINS["probe_history_h"] = BINS["history_h"]
 """Lower edges (included) and names of the bins of each numeric stratum."""
 STRATA = ("distance", "gap_h", "day", "evidence_items", "evidence_sessions", "source", "history_h")
 """Columns by which every score can be split."""
-OTHERS = ("probe_history_h", "task", "pattern", "domain")
+OTHERS = ("probe_history_h", "task", "pattern", "domain", "language", "gap", "wait", "segments")
 """Further columns; Eq. 1 must not be split by `probe_history_h`, which parts candidates."""
 
 

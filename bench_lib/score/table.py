@@ -47,7 +47,7 @@ def line(
         "interval": "" if withheld else found.interval,
         "bound_low": low,
         "bound_high": high,
-        "note": "; ".join(part for part in (note, found.note) if part),
+        "note": "; ".join(part for part in (note, "" if withheld else found.note) if part),
     }
 
 
