@@ -44,8 +44,6 @@ class Backbone(ABC):
     """
 
     default_system: ClassVar[str] = ""
-    seconds_in_text: ClassVar[bool] = False
-    """Whether the family writes a grid's time as text instead of into its positions."""
 
     def __init__(self, parts: Parts, kind: str, max_pixels: int | None) -> None:
         self.id = parts.id
@@ -102,6 +100,11 @@ class Backbone(ABC):
     def kv_bytes_per_token(self) -> int:
         """Keys and values of one token in all layers, in bytes."""
         return self.layers * 2 * self.kv_heads * self.head_dim * self.dtype.itemsize
+
+    @property
+    def context(self) -> int:
+        """Positions the decoder was made for."""
+        return self.config.text_config.max_position_embeddings
 
     def empty_cache(self) -> Cache:
         """A cache that holds nothing."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.prompt import Built
+from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation
 
@@ -47,8 +48,16 @@ def decode(
     Greedy at temperature 0, else sampled from the smallest set of tokens whose probability reaches
     `top_p`. The repetition penalty divides positive and multiplies negative scores of tokens that
     the prompt's text or the reply holds already (CTRL, section 4.1). `decode_steps` counts passes
-    of one token; the first token of a reply comes from the prefill.
+    of one token; the first token of a reply comes from the prefill. Raises BenchError when
+    positions would pass what the model was made for.
     """
+    position = int(prompt.positions.max()) + 1
+    limit = backbone.context
+    if position + generation.max_new_tokens > limit:
+        raise BenchError(
+            f"the prompt ends at position {position} and {generation.max_new_tokens} tokens may "
+            f"follow, but {backbone.id} knows {limit}: give it fewer frames or tokens"
+        )
     synchronize(backbone.device)
     ready_at = time.perf_counter()
     model = backbone.decoder
@@ -60,7 +69,6 @@ def decode(
     count("tokens_prefilled", len(prompt.x))
     logits = model.logits(hidden[-1:])[0]
     first_logits = logits.cpu().numpy() if generation.keep_logits else None
-    position = int(prompt.positions.max()) + 1
     choose = _Chooser(generation, prompt.text_ids)
     ids: list[int] = []
     stop, first_token_at = "length", ready_at

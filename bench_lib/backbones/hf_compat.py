@@ -52,25 +52,30 @@ def load(folder: Path, name: str, device: str, dtype: torch.dtype) -> Parts:
 
     Raises BenchError when the folder is no such checkpoint or its family is unknown.
     """
-    import transformers
-
     for needed in ("config.json", "tokenizer.json", "preprocessor_config.json"):
         if not (folder / needed).exists():
             raise BenchError(f"{folder} is no vision-language checkpoint: {needed} is missing")
     config = _json(folder / "config.json")
     cls = _class(config.get("model_type", "?"))
     model = cls.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    words = tokenizer(folder)
     note = folder / "bench.json"
     return Parts(
         id=f"{name}@{revision(folder)}",
         noise=_json(note)["noise"] if note.exists() else "",
         model_type=config["model_type"],
         model=model.to(device).eval().requires_grad_(False),
-        tokenizer=tokenizer,
+        tokenizer=words,
         preprocessor=_json(folder / "preprocessor_config.json"),
-        stop_ids=stop_ids(tokenizer, folder / "generation_config.json"),
+        stop_ids=stop_ids(words, folder / "generation_config.json"),
     )
+
+
+def tokenizer(folder: Path) -> Any:
+    """The tokenizer of a checkpoint folder."""
+    import transformers
+
+    return transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def download(name: str) -> Path:

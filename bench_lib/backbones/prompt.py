@@ -7,7 +7,8 @@ between its words; a test compares it with the tokenizer's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -59,6 +60,13 @@ class Visual:
             video=video,
         )
 
+    def between(self, start: int, stop: int) -> Visual:
+        """Tokens `start` to `stop`; times and extent stay."""
+        here = slice(start, stop)
+        return replace(
+            self, tokens=self.tokens[here], grids=self.grids[here], cells=self.cells[here]
+        )
+
 
 def grid_times(frame_times_s: Sequence[float]) -> tuple[tuple[float, float], ...]:
     """First and last instant of each grid of two frames; a lone last frame is both."""
@@ -108,8 +116,11 @@ class Prompt:
         self._count([self.backbone.token(name)])
 
     def show(self, visual: Visual) -> Prompt:
-        """Append visual tokens in the family's layout."""
-        if visual.times_s:
+        """Append visual tokens in the family's layout; raises ValueError for times out of order."""
+        starts = [visual.extent_s[0], *(start for start, _ in visual.times_s), visual.extent_s[1]]
+        if any(later < earlier for earlier, later in pairwise(starts)):
+            raise ValueError(f"grids of one stretch must be in time order: {starts}")
+        if len(visual.tokens):
             self.backbone.place(self, visual)
         return self
 

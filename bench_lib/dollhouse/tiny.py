@@ -49,6 +49,8 @@ TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 NOISE = "the tiny model is untrained: its weights are random and its answers are noise"
+CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073]
+CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
 _MAX_PIXELS = {"tiny": 112 * 112, "tiny-qwen3": 128 * 128}
 _FORMAT = 1  # raise it when anything below changes what is written
 
@@ -181,8 +183,8 @@ def _side_files(name: str, config: dict[str, Any]) -> dict[str, Any]:
     pixels = _MAX_PIXELS[name]
     preparation = {
         "image_processor_type": "Qwen2VLImageProcessorFast",
-        "image_mean": [0.5] * 3 if third else [0.48145466, 0.4578275, 0.40821073],
-        "image_std": [0.5] * 3 if third else [0.26862954, 0.26130258, 0.27577711],
+        "image_mean": [0.5] * 3 if third else CLIP_MEAN,
+        "image_std": [0.5] * 3 if third else CLIP_STD,
         "patch_size": config["vision_config"]["patch_size"],
         "merge_size": 2,
         "temporal_patch_size": 2,

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+from bench_lib import backbones
+from bench_lib.backbones.base import Backbone
+
+
+@pytest.fixture(scope="session", params=["tiny", "tiny-qwen3"])
+def backbone(request: pytest.FixtureRequest) -> Backbone:
+    return backbones.load(request.param, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Backbone:
+    return backbones.load("tiny", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen3() -> Backbone:
+    return backbones.load("tiny-qwen3", device="cpu")
