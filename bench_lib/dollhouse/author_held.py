@@ -69,7 +69,8 @@ def _take_from(desk: Desk, film: int) -> Draft | None:
     if item is None or sum((e.place, e.room) == (event.place, event.room) for e in taken) > 1:
         return None
     question = s.TakeFrom(_start(desk, film), event.place, event.room)
-    fact = s.PutAt(event.wall_s, event.room, "take", item, event.place).say()
+    state = desk.chronicle.state(item, event.wall_s)[1]
+    fact = s.PutAt(event.wall_s, event.room, "take", item, state, event.place).say()
     wrong = desk.items((), [item])
     return _era(desk, film, question, item, wrong, event, fact)
 
@@ -110,7 +111,7 @@ def _do_in(desk: Desk, film: int) -> Draft | None:
     same = [e for e in done if (acts(e).action, e.room) == (act.action, event.room)]
     if len(same) > 1 or act.item is None:
         return None
-    fact = s.Did(event.wall_s, event.room, act).say()
+    fact = desk.chronicle.told(event)
     wrong = desk.items(ACTIONS[act.action], [act.item])
     question = s.DoIn(_start(desk, film), act.action, event.room)
     return _era(desk, film, question, act.item, wrong, event, fact)

@@ -29,7 +29,7 @@ def acr(desk: Desk) -> Iterator[Draft | None]:
         event = desk.pick(done)
         t_s = desk.during(event)
         wrong = [_like(desk, family) for _ in range(12)]
-        text = s.Did(event.wall_s, event.room, event.act).say()
+        text = desk.chronicle.told(event)
         evidence = (desk.moment(event, t_s, text),)
         yield desk.ask("ACR", (event.film, t_s), s.DoingNow(), event.act, wrong, evidence)
 

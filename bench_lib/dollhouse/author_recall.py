@@ -27,7 +27,7 @@ def _who_with(desk: Desk) -> Draft | None:
     event = desk.pick(events)
     others = desk.shuffled([p for p in PEOPLE if p != event.person])
     fact = s.Met(event.wall_s, event.room, event.person)
-    evidence = desk.moments([event], {event: _did(event) + " " + fact.say()})
+    evidence = desk.moments([event], {event: desk.chronicle.told(event) + " " + fact.say()})
     return desk.ask("ER", at, s.WhoWith(acts(event)), event.person, others, evidence)
 
 
@@ -49,7 +49,9 @@ def _what_did(desk: Desk) -> Draft | None:
         return None
     wrong = desk.items(ACTIONS[action], [item])
     question = s.WhatDid(action, event.room, day + 1)
-    return desk.ask("ER", at, question, item, wrong, desk.moments([event], {event: _did(event)}))
+    return desk.ask(
+        "ER", at, question, item, wrong, desk.moments([event], {event: desk.chronicle.told(event)})
+    )
 
 
 def _sign_on(desk: Desk) -> Draft | None:
@@ -151,7 +153,7 @@ def _extreme(desk: Desk) -> Draft | None:
         return None
     last = bool(desk.rng.integers(2))
     right = events.pop(-1 if last else 0)
-    evidence = desk.moments([right, *events], {e: _did(e) for e in (right, *events)})
+    evidence = desk.moments([right, *events], {e: desk.chronicle.told(e) for e in (right, *events)})
     question = s.LastOf() if last else s.FirstOf()
     wrong = [acts(e) for e in desk.shuffled(events)]
     return desk.ask("TR", at, question, acts(right), wrong, evidence)
@@ -165,10 +167,6 @@ def _next_after(desk: Desk) -> Draft | None:
     after = int(desk.rng.integers(0, 4))
     anchor, right = events[after], events[after + 1]
     rest = [e for e in events if e not in (anchor, right)]
-    evidence = desk.moments(events, {e: _did(e) for e in events})
+    evidence = desk.moments(events, {e: desk.chronicle.told(e) for e in events})
     wrong = [acts(e) for e in desk.shuffled(rest)]
     return desk.ask("TR", at, s.NextAfter(acts(anchor)), acts(right), wrong, evidence)
-
-
-def _did(event: Event) -> str:
-    return s.Did(event.wall_s, event.room, acts(event)).say()

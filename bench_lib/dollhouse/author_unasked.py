@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from bench_lib.dollhouse import sentences as s
 from bench_lib.dollhouse.camera import Event
-from bench_lib.dollhouse.chronicle import acts
 from bench_lib.dollhouse.draft import Desk, Draft, reference
 from bench_lib.dollhouse.grammar import Sentence
 from bench_lib.dollhouse.probes import windows
@@ -33,7 +32,7 @@ def _unasked(desk: Desk, task: str, kinds: tuple[type[Sentence], ...]) -> Draft 
     if not moments:
         return None
     event, response, sources = desk.pick(moments)
-    reason = _because(response, sources)
+    reason = _because(desk, response, sources)
     probes = windows(
         desk, event, lambda e: False, reference(response, reason), reference(None, s.NoNeed())
     )
@@ -42,20 +41,16 @@ def _unasked(desk: Desk, task: str, kinds: tuple[type[Sentence], ...]) -> Draft 
     return Draft(
         task,
         probes,
-        evidence=desk.moments(sources, {e: _told(response, e) for e in sources}),
+        evidence=desk.moments(sources, {e: _told(desk, response, e) for e in sources}),
         ideal=(desk.moment(event),),
         references={"response_window_rationale" if task == "MPA" else "memory_relevance": reason},
     )
 
 
-def _told(response: Sentence, event: Event) -> str:
-    return (
-        response.say()
-        if isinstance(response, s.ItIs)
-        else s.Did(event.wall_s, event.room, acts(event)).say()
-    )
+def _told(desk: Desk, response: Sentence, event: Event) -> str:
+    return response.say() if isinstance(response, s.ItIs) else desk.chronicle.told(event)
 
 
-def _because(response: Sentence, sources: list[Event]) -> str:
+def _because(desk: Desk, response: Sentence, sources: list[Event]) -> str:
     """The remembered facts that the help rests on."""
-    return " ".join(dict.fromkeys(_told(response, e) for e in sources))
+    return " ".join(dict.fromkeys(_told(desk, response, e) for e in sources))

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from bench_lib.dollhouse.camera import Event
 from bench_lib.dollhouse.grammar import Act, Condition, Item, Sentence, Spot
-from bench_lib.dollhouse.sentences import ItIs, NextStep, Usually
+from bench_lib.dollhouse.sentences import Did, ItIs, NextStep, Usually
 from bench_lib.dollhouse.words import RECIPES
 from bench_lib.dollhouse.world import World
 
@@ -58,6 +58,12 @@ class Chronicle:
         times = Counter(e.act for e in events)
         moved = ("take", "put", "seek")
         return [e for e in events if e.act and times[e.act] == 1 and e.act.action not in moved]
+
+    def told(self, event: Event) -> str:
+        """An act in words, as someone who sees it would say it."""
+        act = acts(event)
+        state = self.state(act.item, event.wall_s)[1] if act.item else ""
+        return Did(event.wall_s, event.room, act, state).say()
 
     def holds(self, condition: Condition, event: Event) -> bool:
         """Whether a condition can be seen to hold during an event."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench_lib.dollhouse.grammar import Act, Item
-from bench_lib.dollhouse.sentences import Did, Fact, Met, PutAt, Seen, Sign
+from bench_lib.dollhouse.sentences import Did, Fact, Here, Met, PutAt, Seen, Sign
 
 HAND, THOUGHT = 6, 7
 """Slots beside the six of a room: in the wearer's hand, and in the bubble of what is sought."""
@@ -49,7 +49,8 @@ class Picture:
     def facts(self) -> tuple[Fact, ...]:
         """All that can be said of it."""
         at = (self.wall_s, self.room)
-        found: list[Fact] = [Seen(*at, g.item, g.state, g.place, g.slot) for g in self.placed()]
+        found: list[Fact] = [Here(*at)]
+        found += [Seen(*at, g.item, g.state, g.place, g.slot) for g in self.placed()]
         if self.person:
             found.append(Met(*at, self.person))
         if self.sign:
@@ -57,8 +58,9 @@ class Picture:
         act = self.act
         if act:
             group = None if self.acting is None else self.groups[self.acting]
+            state = group.state if group else ""
             if group and group.slot < HAND:
-                found.append(PutAt(*at, act.action, group.item, group.place))
+                found.append(PutAt(*at, act.action, group.item, state, group.place))
             else:
-                found.append(Did(*at, act))
+                found.append(Did(*at, act, state))
         return tuple(found)

@@ -156,7 +156,7 @@ def _crate(pen: ImageDraw.ImageDraw, x: float, y: float, w: float, h: float) -> 
 
 
 def _rug(pen: ImageDraw.ImageDraw, x: float, y: float, w: float, h: float) -> None:
-    outer = (x - w / 2, y - 6, x + w / 2, y + 22)
+    outer = (x - w / 2, y - 12, x + w / 2, y + 22)
     for shrink, colour in ((0, (176, 60, 110)), (9, (240, 190, 90)), (18, (176, 60, 110))):
         box = (outer[0] + shrink, outer[1] + shrink / 3, outer[2] - shrink, outer[3] - shrink / 3)
         pen.ellipse([v * _SMOOTH for v in box], colour, _dark(colour), 2)
@@ -219,8 +219,9 @@ def room(name: str, layout: tuple[str, ...], view: int) -> Image.Image:
         far = slot < 3
         w, h = (112, 48) if far else (128, 64)
         middle, top = x + MARGIN, y + MARGIN
-        shadow = (middle - w / 2, top + h - 5, middle + w / 2, top + h + 6)
-        pen.ellipse([v * _SMOOTH for v in shadow], _dark(LOOKS[name][2], 0.78))
+        if place != "rug":
+            shadow = (middle - w / 2, top + h - 5, middle + w / 2, top + h + 6)
+            pen.ellipse([v * _SMOOTH for v in shadow], _dark(LOOKS[name][2], 0.78))
         FURNITURE[place](pen, middle, top, w, h)
     image = big.resize((side, side), Image.Resampling.LANCZOS)
     decor = atlas.sprite(name, "", 74)

@@ -17,6 +17,13 @@ class Fact(Sentence):
 
 
 @dataclass(frozen=True)
+class Here(Fact):
+    """The wearer is in a room."""
+
+    form = "<wall_s>, <room>: I am here."
+
+
+@dataclass(frozen=True)
 class Seen(Fact):
     """A thing at a place; `slot` is where it stands in the picture."""
 
@@ -29,10 +36,11 @@ class Seen(Fact):
 
 @dataclass(frozen=True)
 class Did(Fact):
-    """What the wearer does."""
+    """What the wearer does, and the state of the thing then."""
 
     act: Act
-    form = "<wall_s>, <room>: I <act>."
+    state: str = ""
+    form = "<wall_s>, <room>: I <act><state>."
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,9 @@ class PutAt(Fact):
 
     action: str
     item: Item
+    state: str
     place: str
-    form = "<wall_s>, <room>: I <action> <item> at the <place>."
+    form = "<wall_s>, <room>: I <action> <item><state> at the <place>."
 
 
 @dataclass(frozen=True)

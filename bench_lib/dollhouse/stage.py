@@ -11,8 +11,8 @@ from bench_lib.dollhouse.camera import Shot
 from bench_lib.dollhouse.picture import HAND, THOUGHT, Group
 from bench_lib.dollhouse.rooms import MARGIN, SIZE
 
-_FAR, _NEAR, _HELD = 66, 82, 86
-_REST = (224, 410)
+_FAR, _NEAR, _HELD = 66, 82, 82
+_REST = (224, 426)
 """Where the wearer's hands are: the middle of the lower edge of what they hold."""
 
 
@@ -100,17 +100,19 @@ def _hands(acting: Group | None, action: str) -> Image.Image:
         part.alpha_composite(thing, (32, 6))
         part.alpha_composite(grip, (2, 60))
         part.alpha_composite(tool.resize((44, 44)), (104, 40))
+        if acting.state:
+            part.alpha_composite(atlas.sprite(_badge(acting.state), "", 30), (0, 2))
         return part
-    part = Image.new("RGBA", (208, 128))
-    part.alpha_composite(atlas.sprite("hands", "", 92), (58, 36))
+    part = Image.new("RGBA", (200, 118))
+    part.alpha_composite(atlas.sprite("hands", "", 84), (58, 34))
     if acting:
         thing = atlas.sprite(acting.item.kind, acting.item.colour, _HELD)
-        part.alpha_composite(thing, (61, 0))
+        part.alpha_composite(thing, (59, 0))
         if acting.state:
-            part.alpha_composite(atlas.sprite(_badge(acting.state), "", 30), (32, 4))
-        part.alpha_composite(tool, (146, 20))
+            part.alpha_composite(atlas.sprite(_badge(acting.state), "", 30), (28, 4))
+        part.alpha_composite(tool, (142, 14))
     else:
-        part.alpha_composite(atlas.sprite(action, "", 76), (66, 4))
+        part.alpha_composite(atlas.sprite(action, "", 72), (64, 2))
     return part
 
 
