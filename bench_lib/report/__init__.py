@@ -1,0 +1,66 @@
+"""Reports: one HTML file per run that opens with no network, and its parts for a notebook.
+
+`write(evaluation)` writes the file, at any moment of a run. The others return what a notebook
+shows. `python -m bench_lib.report RUN` writes the report of a run folder again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bench_lib.evaluation import Evaluation
+    from bench_lib.report.render import Fragment
+
+
+def write(evaluation: Evaluation) -> Path:
+    """Write the report of a run to `outputs/<run folder name>.html` and say where it is."""
+    from bench_lib.report import data, render
+
+    return render.save(data.gather(evaluation))
+
+
+def scores(evaluation: Evaluation) -> Fragment:
+    """The score table: every task with its n."""
+    from bench_lib.report import data, render
+    from bench_lib.report.score_table import scores as table
+
+    return render.table(table(data.gather(evaluation)))
+
+
+def statuses(evaluation: Evaluation) -> Fragment:
+    """What became of the asks, by task and polarity."""
+    from bench_lib.report import data, render, tables
+
+    return render.table(tables.statuses(data.gather(evaluation)))
+
+
+def show_figures(evaluation: Evaluation) -> Fragment:
+    """The figures of the report."""
+    from bench_lib.report import data, figures, render
+
+    material = data.gather(evaluation)
+    outcome = [figures.outcomes(material)]
+    drawn = [*render.memory_figures(material), *render.time_figures(material)]
+    return render.joined([render.figures(outcome), render.figures(drawn)])
+
+
+def replies(evaluation: Evaluation) -> Fragment:
+    """A few asks up close, with their replies."""
+    from bench_lib.report import cards, data, render
+
+    return render.cards(cards.replies(data.gather(evaluation)))
+
+
+def costs(evaluation: Evaluation) -> Fragment:
+    """State carried from session to session, and times to an answer."""
+    from bench_lib.report import data, render, tables
+
+    material = data.gather(evaluation)
+    return render.joined(
+        [
+            render.figures(render.memory_figures(material)[:2]),
+            render.table(tables.times(material)),
+        ]
+    )

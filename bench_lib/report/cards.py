@@ -1,0 +1,231 @@
+"""Single asks up close: frames, question, reply, and what was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bench_lib.ask import Ask
+from bench_lib.report.data import Material, outcome
+from bench_lib.report.frames import Picture, last_visible, pictures
+from bench_lib.report.text import duration, instant
+from bench_lib.report.theme import colour
+from bench_lib.schema import Candidate, Moment, Probe, Response, Trajectory
+from bench_lib.tasks import APM_BENCH, Task
+
+if TYPE_CHECKING:
+    from bench_lib.report.render import Fragment
+
+RAW_LIMIT = 1200
+"""Characters of a raw reply that a card shows."""
+EVIDENCE_FRAMES = 3
+LEAD_S = 3.0
+"""How long before the cutoff the first of the two frames at a probe lies."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """An option of the question: whether it is the key, and whether it was chosen."""
+
+    letter: str
+    text: str
+    key: bool
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a card shows; texts are plain and are escaped where they are printed."""
+
+    why: str
+    task: Task
+    candidate: Candidate | None
+    where: str
+    colour: str
+    response: Response | None = None
+    outcome: str = ""
+    options: tuple[Line, ...] = ()
+    registration: str = ""
+    interval: str = ""
+    expected: str = ""
+    reference: str = ""
+    evidence: tuple[str, ...] = ()
+    frames: tuple[Picture, ...] = ()
+    probes: tuple[str, ...] = ()
+
+    @property
+    def raw(self) -> str:
+        """The raw reply, cut at `RAW_LIMIT`."""
+        return self.response.raw_text[:RAW_LIMIT] if self.response else ""
+
+    @property
+    def left_out(self) -> int:
+        """Characters of the raw reply that are not shown."""
+        return max(0, len(self.response.raw_text) - RAW_LIMIT) if self.response else 0
+
+
+Wanted = Callable[[Response, Task], bool]
+CHOICES: tuple[tuple[str, Wanted], ...] = (
+    ("A right answer", lambda r, t: not t.adaptive and r.passed is True),
+    ("A wrong answer", lambda r, t: not t.adaptive and r.passed is False and _read(r)),
+    ("A moment to speak, met", lambda r, t: r.polarity == "positive" and r.passed is True),
+    ("A moment to speak, missed", lambda r, t: r.polarity == "positive" and _failed(r)),
+    ("A moment for silence, kept", lambda r, t: r.polarity == "negative" and r.passed is True),
+    ("A moment for silence, broken", lambda r, t: r.polarity == "negative" and _failed(r)),
+    ("A reply that could not be parsed", lambda r, t: r.status == "unparsed"),
+    ("A free question", lambda r, t: t.reply == "free" and _read(r)),
+    ("A refusal", lambda r, t: r.status == "refused"),
+    ("An error", lambda r, t: r.status == "error"),
+)
+"""What the cards show, one of each where it occurs: the first in task order, then by name."""
+
+
+def _read(response: Response) -> bool:
+    return response.status in ("ok", "repaired")
+
+
+def _failed(response: Response) -> bool:
+    return response.passed is False and _read(response)
+
+
+def chosen(material: Material) -> list[tuple[str, Response]]:
+    """The asks that become cards, and why; no ask twice."""
+    order = {task.code: i for i, task in enumerate(material.bench.tasks)}
+    ranked = sorted(
+        material.responses,
+        key=lambda r: (order.get(r.task, 99), r.trajectory, r.candidate, r.probe),
+    )
+    found: list[tuple[str, Response]] = []
+    used: set[tuple[str, str]] = set()
+    for why, wanted in CHOICES:
+        for response in ranked:
+            key = response.candidate, response.probe
+            if key not in used and wanted(response, material.bench.task(response.task)):
+                found.append((why, response))
+                used.add(key)
+                break
+    return found
+
+
+def replies(material: Material) -> list[Card]:
+    """Cards of a few asks with their replies."""
+    return [_card(material, why, response) for why, response in chosen(material)]
+
+
+def _card(material: Material, why: str, response: Response) -> Card:
+    task = material.bench.task(response.task)
+    known = material.asks.get((response.candidate, response.probe))
+    plain = Card(
+        why,
+        task,
+        known[1].candidate if known else None,
+        f"{response.trajectory} · {response.session} at {duration(response.cutoff_s)}",
+        colour(task.capability),
+        response,
+        outcome(response),
+    )
+    if known is None:
+        return plain
+    return _filled(plain, known[0], known[1], material.params.reader)
+
+
+def _filled(card: Card, trajectory: Trajectory, ask: Ask, reader: str) -> Card:
+    candidate, probe = ask.candidate, ask.probe
+    session = trajectory.session(probe.session)
+    picked = card.response.option if card.response else None
+    said = candidate.registration
+    edge = "its own frame included" if probe.closed else "its own frame excluded"
+    interval = ""
+    if probe.interval:
+        interval = f"from {instant(session, probe.interval[0])} to the cutoff"
+    return replace(
+        card,
+        where=f"{trajectory.title or trajectory.id} · cutoff {instant(session, probe.t_s)}, {edge}",
+        options=tuple(
+            Line(o.id, o.text, o.id == candidate.answer, o.id == picked) for o in candidate.options
+        ),
+        registration=f"{said.text} ({_at(trajectory, said.session, said.t_s)})" if said else "",
+        interval=interval,
+        expected=_expected(card.task, candidate, probe),
+        reference=" ".join(filter(None, (probe.reference.response, probe.reference.reason))),
+        evidence=tuple(
+            f"{_at(trajectory, m.session, m.start_s)}, {duration(m.end_s - m.start_s)}"
+            + (f": {m.text}" if m.text else "")
+            for m in candidate.evidence
+        ),
+        frames=strip(trajectory, candidate.evidence, probe, reader),
+    )
+
+
+def _at(trajectory: Trajectory, session: str, t_s: float) -> str:
+    return instant(trajectory.session(session), t_s)
+
+
+def _expected(task: Task, candidate: Candidate, probe: Probe) -> str:
+    if probe.polarity == "negative":
+        return "SILENT"
+    letter = f"option {candidate.answer}" if candidate.answer else ""
+    if probe.polarity == "positive":
+        return f"INTERVENE with {letter}" if task.reply == "adaptive_choice" else "INTERVENE"
+    return letter
+
+
+def strip(
+    trajectory: Trajectory, evidence: Sequence[Moment], probe: Probe, reader: str
+) -> tuple[Picture, ...]:
+    """Frames at the evidence, then two at the probe: a little earlier, and the last visible one."""
+    cutoff = last_visible(probe.t_s, probe.closed)
+    before = max(0.0, probe.interval[0] if probe.interval else cutoff - LEAD_S)
+    order = [session.id for session in trajectory.sessions]
+    now = order.index(probe.session), probe.t_s
+    wanted = [
+        ("evidence" if (order.index(where), t_s) <= now else "evidence, not yet seen", where, t_s)
+        for where, t_s in _instants(evidence)
+    ]
+    label = "interval opens" if probe.interval else "before"
+    wanted += [(label, probe.session, before)] if before < cutoff else []
+    wanted += [("last visible", probe.session, cutoff)]
+    by_session: dict[str, list[tuple[str, float]]] = {}
+    for label, session, t_s in wanted:
+        by_session.setdefault(session, []).append((label, t_s))
+    taken = {
+        session: iter(pictures(trajectory.session(session), instants, reader))
+        for session, instants in by_session.items()
+    }
+    return tuple(next(taken[session]) for _, session, _ in wanted)
+
+
+def _instants(evidence: Sequence[Moment]) -> list[tuple[str, float]]:
+    """At most `EVIDENCE_FRAMES` instants: over one moment, or in the middle of each of several."""
+    if len(evidence) == 1 and evidence[0].end_s - evidence[0].start_s >= 2:
+        only = evidence[0]
+        length = only.end_s - only.start_s
+        return [(only.session, only.start_s + length * part) for part in (0.15, 0.5, 0.85)]
+    return [(m.session, (m.start_s + m.end_s) / 2) for m in evidence[:EVIDENCE_FRAMES]]
+
+
+def candidates(trajectory: Trajectory, tasks: Iterable[str], reader: str = "decord") -> Fragment:
+    """The first candidate of each task of a trajectory with its probes, for a notebook."""
+    from bench_lib.report import render
+
+    return render.cards(questions(trajectory, tasks, reader))
+
+
+def questions(trajectory: Trajectory, tasks: Iterable[str], reader: str) -> list[Card]:
+    """Cards of the first candidate of each task of a trajectory, unanswered."""
+    found = []
+    for code in tasks:
+        task = APM_BENCH.task(code)
+        candidate = next((c for c in trajectory.candidates if c.task == code), None)
+        if candidate is None:
+            continue
+        probe = next((p for p in candidate.probes if p.polarity != "negative"), candidate.probes[0])
+        plain = Card(task.name, task, candidate, "", colour(task.capability))
+        filled = _filled(plain, trajectory, Ask(candidate, probe), reader)
+        listed = tuple(
+            f"{_at(trajectory, p.session, p.t_s)} → {_expected(task, candidate, p)}"
+            for p in candidate.probes
+        )
+        found.append(replace(filled, probes=listed))
+    return found

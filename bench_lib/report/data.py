@@ -1,0 +1,222 @@
+"""What a report is made from: a run's records, and the data they are about where it can be had.
+
+A report covers the whole run: every ask of the present selection over all shards, and whatever an
+earlier selection of the same run has answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from bench_lib import paths
+from bench_lib.errors import BenchError, nearest
+from bench_lib.params import EvalParams
+from bench_lib.runs import Run
+from bench_lib.schema import Response, Trajectory
+from bench_lib.tasks import APM_BENCH, Bench
+
+if TYPE_CHECKING:
+    from bench_lib.ask import Ask
+    from bench_lib.evaluation import Evaluation
+    from bench_lib.score.instances import Instances
+
+OUTCOMES = ("passed", "failed", "unparsed", "answered", "refused", "error", "not_run")
+"""What can become of an ask, in the order of every table and figure; they never merge."""
+MISSING = ("refused", "error", "not_run")
+TIMINGS = (
+    "prefix_s", "observe_s", "decode_s", "tail_s", "ttft_query_s", "ttft_prep_s", "ttft_e2e_s",
+    "total_s",
+)  # fmt: skip
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Material:
+    """A run and its data. `unread` says why the data is not there, empty where it is."""
+
+    run: Run
+    params: EvalParams
+    bench: Bench = APM_BENCH
+    trajectories: Mapping[str, Trajectory] = field(default_factory=dict)
+    asks: Mapping[Key, tuple[Trajectory, Ask]] = field(default_factory=dict)
+    unread: str = ""
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The run's manifest at the time of reading."""
+        return self.run.manifest()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the run noted about itself."""
+        return dict(self.manifest.get("facts", {}))
+
+    @cached_property
+    def responses(self) -> tuple[Response, ...]:
+        """One response per ask, `not_run` where there is none; then those beyond the selection."""
+        from bench_lib.answer import failure
+
+        found = self.run.responses()
+        listed = [
+            found.get(key) or failure(ask, trajectory.id, "not asked yet", status="not_run")
+            for key, (trajectory, ask) in self.asks.items()
+        ]
+        beyond = [response for key, response in found.items() if key not in self.asks]
+        rest = sorted(beyond, key=lambda r: (r.trajectory, r.candidate, r.probe))
+        return (*listed, *rest)
+
+    @cached_property
+    def scored(self) -> Instances:
+        """What every score is taken from: a row per ask whose key is known."""
+        from bench_lib.score.instances import instances
+
+        answered = [r for r in self.responses if self.bench.task(r.task).reply != "free"]
+        keys = {(r.candidate, r.probe) for r in answered}
+        # What was not run yet has a row of its own without a record.
+        found = [r for r in answered if r.status != "not_run"]
+        return instances(self.trajectories.values(), found, bench=self.bench, asked=keys)
+
+    @cached_property
+    def sessions(self) -> tuple[dict[str, Any], ...]:
+        """One record per session of each episode; of repeated ones the longest, then the newest."""
+        found: dict[tuple[str, str, str], dict[str, Any]] = {}
+        for record in self.run.read("sessions"):
+            key = record["trajectory"], record["episode"], record["session"]
+            if key not in found or record["duration_s"] >= found[key]["duration_s"]:
+                found[key] = record
+        return tuple(
+            sorted(found.values(), key=lambda r: (r["trajectory"], r["episode"], r["position"]))
+        )
+
+    @cached_property
+    def repeated_sessions(self) -> int:
+        """Session records beyond one each: work done again after a restart or for later asks."""
+        return len(self.run.read("sessions")) - len(self.sessions)
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """`responses` as a table: identity, task, outcome, timings in seconds (NaN where none)."""
+        rows = [_row(self.bench, response) for response in self.responses]
+        return pd.DataFrame(rows, columns=[*COLUMNS, *TIMINGS])
+
+    @cached_property
+    def stretches(self) -> pd.DataFrame:
+        """`sessions` as a table: hours, bytes and tokens at each session of each episode."""
+        rows = [
+            {
+                "trajectory": record["trajectory"],
+                "episode": record["episode"],
+                "session": record["session"],
+                "number": record["position"] + 1,
+                "duration_s": record["duration_s"],
+                "prior_s": record["prior_s"],
+                "prior_bytes": sum(record["prior_bytes"].values()) + record["note_bytes"],
+                "tokens_kept": record["tokens_kept"],
+                "tokens_seen": record["tokens_seen"],
+            }
+            for record in self.sessions
+        ]
+        return pd.DataFrame(rows, columns=SESSION_COLUMNS)
+
+
+COLUMNS = (
+    "trajectory", "session", "candidate", "probe", "task", "capability", "adaptive", "polarity",
+    "status", "outcome", "passed", "decision", "cut",
+)  # fmt: skip
+SESSION_COLUMNS = (
+    "trajectory", "episode", "session", "number", "duration_s", "prior_s", "prior_bytes",
+    "tokens_kept", "tokens_seen",
+)  # fmt: skip
+
+
+def _row(bench: Bench, response: Response) -> dict[str, Any]:
+    task = bench.task(response.task)
+    return {
+        "trajectory": response.trajectory,
+        "session": response.session,
+        "candidate": response.candidate,
+        "probe": response.probe,
+        "task": task.code,
+        "capability": task.capability,
+        "adaptive": task.adaptive,
+        "polarity": response.polarity or "question",
+        "status": response.status,
+        "outcome": outcome(response),
+        "passed": response.passed,
+        "decision": response.decision,
+        "cut": response.stop == "length",
+        **{name: response.timings.get(name) for name in TIMINGS},
+    }
+
+
+def outcome(response: Response) -> str:
+    """One of `OUTCOMES`; `answered` is a reply without a key to hold it against."""
+    if response.status not in ("ok", "repaired"):
+        return response.status
+    return {True: "passed", False: "failed", None: "answered"}[response.passed]
+
+
+def gather(evaluation: Evaluation) -> Material:
+    """The material of an evaluation at this moment."""
+    return _material(evaluation.run, evaluation.params, evaluation.data.trajectories)
+
+
+def reread(folder: Path) -> Material:
+    """The material of a run folder; without its data where that cannot be loaded any more."""
+    from bench_lib import sources
+
+    run = Run.at(folder)
+    try:
+        params = EvalParams(**run.params)
+    except TypeError as error:
+        raise BenchError(f"{paths.short(folder)}: made by another version: {error}") from None
+    root = params.data_root
+    if root and not root.startswith("~") and not Path(root).is_absolute():
+        root = str(paths.root() / root)  # the manifest keeps places relative to the project
+    try:
+        return _material(run, params, sources.load(params.source, root).trajectories)
+    except BenchError as error:
+        return Material(run, params, unread=str(error))
+
+
+def _material(run: Run, params: EvalParams, trajectories: Iterable[Trajectory]) -> Material:
+    from bench_lib import sources
+    from bench_lib.evaluation import select
+    from bench_lib.free import free_question
+
+    known = {trajectory.id: trajectory for trajectory in trajectories}
+    chosen = sources.choose(known.values(), params.trajectories)
+    if params.question:
+        asks = free_question(chosen, params.question, params.at)
+    else:
+        asks = select(chosen, params)
+    by_key = {ask.key: (known[name], ask) for name, own in asks.items() for ask in own}
+    return Material(run, params, trajectories=known, asks=by_key)
+
+
+def find(name: str) -> Path:
+    """A run's folder by its name, a unique prefix, or `latest` (the one last written to)."""
+    home = paths.outputs() / "runs"
+    known = {path.parent.name: path.parent for path in home.glob("*/manifest.json")}
+    if not known:
+        raise BenchError(f"no run below {paths.short(home)}; run notebooks/03_eval.ipynb first")
+    if name == "latest":
+        return max(known.values(), key=written)
+    matching = [name] if name in known else sorted(n for n in known if n.startswith(name))
+    if len(matching) == 1:
+        return known[matching[0]]
+    if matching:
+        raise BenchError(f"{name!r} begins {len(matching)} runs: {', '.join(matching)}")
+    raise BenchError(f"unknown run {name!r}; {nearest(name, known)}")
+
+
+def written(folder: Path) -> float:
+    """When a run's records were last written to, as a time of its files."""
+    files = [folder / "manifest.json", *folder.glob("*.jsonl")]
+    return max(path.stat().st_mtime for path in files)

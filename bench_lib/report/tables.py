@@ -1,0 +1,244 @@
+"""Tables as cells: each number with its n, each gap a dash with its reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from bench_lib import measure
+from bench_lib.report.data import OUTCOMES, Material
+from bench_lib.report.text import DASH, duration, size
+from bench_lib.report.theme import colour
+from bench_lib.score import stats
+from bench_lib.score.stats import Estimate
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`sub` is set smaller beside the text, `why` becomes a footnote.
+
+    `bar` draws a bar of 0 to 100, `low` and `high` the interval on it.
+    """
+
+    text: str
+    sub: str = ""
+    why: str = ""
+    bar: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row; `kind` is `plain`, `group` (a heading) or `mean`; `colour` marks its capability."""
+
+    cells: tuple[Cell, ...]
+    kind: str = "plain"
+    colour: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its heading row, or the reason why there is none.
+
+    The first `texts` columns hold words, the others numbers.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    note: str = ""
+    texts: int = 1
+    absent: str = ""
+    reasons: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        reasons = dict.fromkeys(c.why for row in self.rows for c in row.cells if c.why)
+        object.__setattr__(self, "reasons", tuple(reasons))
+
+    def mark(self, cell: Cell) -> str:
+        """The footnote letter of a cell, empty where it has none."""
+        return _letter(self.reasons.index(cell.why)) if cell.why else ""
+
+    @property
+    def footnotes(self) -> tuple[tuple[str, str], ...]:
+        """Letters and reasons."""
+        return tuple((_letter(i), reason) for i, reason in enumerate(self.reasons))
+
+
+def _letter(index: int) -> str:
+    return (
+        chr(ord("a") + index) if index < 26 else f"{_letter(index // 26 - 1)}{_letter(index % 26)}"
+    )
+
+
+def dash(why: str) -> Cell:
+    """A missing value and the reason."""
+    return Cell(DASH, why=why)
+
+
+def statuses(material: Material) -> Table:
+    """What became of the asks, by task and polarity."""
+    rows = []
+    for label, capability, group in by_task(material):
+        counts = group["outcome"].value_counts()
+        cells = [Cell(label), Cell(f"{len(group):,}")]
+        cells += [Cell(f"{counts.get(name, 0):,}") for name in OUTCOMES]
+        cells += [
+            Cell(f"{int((group['status'] == 'repaired').sum()):,}"),
+            Cell(f"{int(group['cut'].sum()):,}"),
+        ]
+        rows.append(Row(tuple(cells), colour=colour(capability)))
+    titles = ("task", "asks", *(name.replace("_", " ") for name in OUTCOMES), "repaired", "cut")
+    return Table(
+        "What became of each ask",
+        titles,
+        tuple(rows),
+        "The outcomes add up to the asks; repaired and cut count replies among them. + and − are "
+        "positive probes (INTERVENE is right) and negative ones (SILENT is right).",
+    )
+
+
+def by_task(material: Material) -> Iterable[tuple[str, str, pd.DataFrame]]:
+    """Label, capability and rows of each task that was asked; polarities of a task apart."""
+    answers = material.answers
+    known = [task.code for task in material.bench.tasks]
+    codes = sorted(answers["task"].unique(), key=lambda c: known.index(c) if c in known else 99)
+    for code in codes:
+        of_task = answers[answers["task"] == code]
+        for polarity, sign in (("question", ""), ("positive", " +"), ("negative", " −")):
+            group = of_task[of_task["polarity"] == polarity]
+            if len(group):
+                yield f"{code}{sign}", str(group["capability"].iloc[0]), group
+
+
+def peaks(material: Material) -> pd.DataFrame:
+    """Per trajectory its largest state of completed sessions and the earlier video then.
+
+    Of equal peaks the latest counts. Columns: `trajectory`, `bytes`, `prior_s`, `bytes_per_hour`;
+    trajectories in which no session followed another are not in it (APM-Bench, Eq. 2).
+    """
+    later = material.stretches[material.stretches["prior_s"] > 0]
+    last = later.sort_values(["prior_bytes", "prior_s"]).groupby("trajectory").tail(1)
+    found = last.rename(columns={"prior_bytes": "bytes"}).sort_values("trajectory")
+    found["bytes_per_hour"] = found["bytes"] / (found["prior_s"] / 3600)
+    return found[["trajectory", "bytes", "prior_s", "bytes_per_hour"]]
+
+
+def state(material: Material) -> Table:
+    """The largest memory of completed sessions of each trajectory, and their mean."""
+    found = peaks(material)
+    columns = zip(*(found[name] for name in found.columns), strict=True)
+    rows = [
+        Row((Cell(name), Cell(size(peak)), Cell(duration(prior_s)), Cell(size(per_hour))))
+        for name, peak, prior_s, per_hour in columns
+    ]
+    if len(found):
+        mean = found[["bytes", "prior_s", "bytes_per_hour"]].mean()
+        cells = (
+            Cell(f"mean of {len(found):,}"),
+            Cell(size(mean["bytes"])),
+            Cell(duration(mean["prior_s"])),
+            Cell(size(mean["bytes_per_hour"])),
+        )
+        rows.append(Row(cells, "mean"))
+    missing = material.stretches["trajectory"].nunique() - len(found)
+    note = "Measured when a session begins, so the current one is not in it. The mean per hour is "
+    note += "the storage per hour of APM-Bench (Eq. 2)."
+    if missing:
+        note += f" {missing:,} more have no second session yet."
+    return Table(
+        "Largest memory of earlier sessions",
+        ("trajectory", "peak state", "earlier video then", "per hour of it"),
+        tuple(rows),
+        note,
+    )
+
+
+TIMES = (
+    ("ttft_query_s", "First token, from the question", "memory ready, its own prefill begins"),
+    ("ttft_prep_s", "First token, with preparation", "plus the open clip and all memory work"),
+    ("ttft_e2e_s", "First token, end to end", "plus decoding the frames worked on"),
+    ("generation_s", "Rest of the reply", "after the first token"),
+    ("rtf", "Real-time factor", "(observing + preparation) / seconds of video; no decoding"),
+    ("decode_rate", "Video decoding", "seconds for each second of video"),
+)
+"""Columns of `derived`, and what they are called."""
+
+
+def derived(material: Material) -> pd.DataFrame:
+    """Timings of the answered asks with what follows from them; ratios have no unit."""
+    frame = material.answers[material.answers["ttft_prep_s"].notna()].copy()
+    for name in ("prefix_s", "observe_s", "decode_s", "ttft_prep_s", "total_s"):
+        frame[name] = frame[name].astype(float)
+    prefix = frame["prefix_s"].where(frame["prefix_s"] > 0)
+    frame["generation_s"] = frame["total_s"] - frame["ttft_prep_s"]
+    frame["rtf"] = (frame["observe_s"] + frame["ttft_prep_s"]) / prefix
+    frame["decode_rate"] = frame["decode_s"] / prefix
+    return frame
+
+
+def times(material: Material) -> Table:
+    """Waiting and working times over the answered asks."""
+    frame = derived(material)
+    rows = []
+    for name, title, meaning in TIMES:
+        own = frame[frame[name].notna()]
+        values = own[name].astype(float)
+        unit = _ratio if name in ("rtf", "decode_rate") else duration
+        if own.empty:
+            cells = [dash("no ask was answered")] * 3 + [Cell("0")]
+        else:
+            found = [stats.quantile(values, own["trajectory"], q) for q in (0.5, 0.95)]
+            cells = [Cell(unit(e.value), _between(e, unit)) for e in found]
+            cells += [Cell(unit(float(values.mean()))), Cell(f"{len(values):,}")]
+        rows.append(Row((Cell(title, meaning), *cells)))
+    return Table(
+        "Time to an answer",
+        ("", "median", "95th percentile", "mean", "n asks"),
+        tuple(rows),
+        "Ranges are 95 % intervals that take whole trajectories as the unit.",
+    )
+
+
+def _between(found: Estimate, unit: Callable[[float], str]) -> str:
+    """The interval of an estimate, empty where it has none."""
+    return "" if math.isnan(found.low) else f"{unit(found.low)} to {unit(found.high)}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.01 or value == 0 else f"{value:.1e}"
+
+
+def work(material: Material) -> Table:
+    """Exact counts of work: once for the stream, and on the branches of the asks."""
+    stream: dict[str, int] = {}
+    branches: dict[str, int] = {}
+    for record in material.sessions:
+        for name, count in record["counters"].items():
+            stream[name] = stream.get(name, 0) + count
+    for response in material.responses:
+        for name, count in response.counters.items():
+            branches[name] = branches.get(name, 0) + count
+    names = [n for n in measure.NAMES if n in stream or n in branches]
+    names += sorted({*stream, *branches} - set(names))
+    rows = [
+        Row(
+            (
+                Cell(name.replace("_", " ")),
+                Cell(f"{stream.get(name, 0):,}"),
+                Cell(f"{branches.get(name, 0):,}"),
+            )
+        )
+        for name in names
+    ]
+    note = "Counted, not sampled: the same run gives the same numbers on every machine."
+    if material.repeated_sessions:
+        note += (
+            f" {material.repeated_sessions:,} walks of a session were done again after a restart "
+            "or for later asks and are not counted."
+        )
+    return Table("Work", ("counter", "on the stream", "on branches"), tuple(rows), note)

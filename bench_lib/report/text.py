@@ -1,0 +1,39 @@
+"""Numbers and instants as people read them."""
+
+from __future__ import annotations
+
+from bench_lib.schema import Session, clock
+
+DASH = "—"
+
+
+def size(count: float) -> str:
+    """Bytes in binary units."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024 or unit == "GiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def duration(seconds: float) -> str:
+    """A length of time, in the unit that fits it."""
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.2g} ms" if seconds else "0 s"
+    if seconds < 9.95:
+        return f"{seconds:.2f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.2f} h"
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`1 probe`, `2 probes`."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def instant(session: Session, t_s: float) -> str:
+    """An instant of a session: time in the video, and the wall clock where there is one."""
+    shown = f"{int(t_s) // 3600:d}:{int(t_s) // 60 % 60:02d}:{t_s % 60:04.1f}"
+    wall = clock(None if session.wall_start_s is None else session.wall_start_s + t_s)
+    return f"{session.id} {shown}" + (f" ({wall})" if wall else "")
