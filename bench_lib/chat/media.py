@@ -35,6 +35,11 @@ def digest(frame: Frame) -> str:
     return value
 
 
+def short_digest(*what: Any) -> str:
+    """32 hex digits of plain values."""
+    return blake2b(repr(what).encode(), digest_size=16).hexdigest()
+
+
 def sound_digest(sound: Sound) -> str:
     """32 hex digits of the samples."""
     return blake2b(np.ascontiguousarray(sound.samples).tobytes(), digest_size=16).hexdigest()

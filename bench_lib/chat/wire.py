@@ -7,7 +7,6 @@ import threading
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ class Wire:
 
     def _image(self, part: Frames, index: int) -> dict[str, Any]:
         s, frame = self.settings, part.frames[index]
-        name = _digest(media.digest(frame), part.size, s.image_format, s.quality)
+        name = media.short_digest(media.digest(frame), part.size, s.image_format, s.quality)
         url = self._url(
             name,
             f"image/{s.image_format}",
@@ -102,7 +101,9 @@ class Wire:
     def _video(self, part: Frames) -> dict[str, Any]:
         s = self.settings
         times = [round(f.t_s - part.frames[0].t_s, 6) for f in part.frames]
-        name = _digest([media.digest(f) for f in part.frames], times, part.size, s.video, s.quality)
+        name = media.short_digest(
+            [media.digest(f) for f in part.frames], times, part.size, s.video, s.quality
+        )
         if s.video == "mp4":
             url = self._url(name, "video/mp4", lambda: media.mp4(part.frames, part.size))
         else:
@@ -137,7 +138,3 @@ class Wire:
             while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
                 self._kept_bytes -= len(self._kept.popitem(last=False)[1])
         return url
-
-
-def _digest(*what: Any) -> str:
-    return blake2b(repr(what).encode(), digest_size=16).hexdigest()

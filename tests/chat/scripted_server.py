@@ -120,7 +120,10 @@ class Exchange:
 
 @dataclass
 class Server:
-    """Serves `/v1`; `handler` answers chat requests and may be changed while it runs."""
+    """Serves `/v1`; `handler` answers chat requests and may be changed while it runs.
+
+    Each request waits `pause_s`; `busiest` is the most that were waiting at once.
+    """
 
     handler: Handler
     model: str = "toy"
@@ -128,6 +131,7 @@ class Server:
     requests: list[Exchange] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     busiest: int = 0
+    pause_s: float = 0.0
     port: int = 0
 
     def __post_init__(self):
@@ -161,11 +165,11 @@ class Server:
                     exchange = Exchange(self, self.path, body, len(server.requests))
                     server.requests.append(exchange)
                     server.headers.append(dict(self.headers))
-                try:
-                    server.handler(exchange)
-                finally:
-                    with server._lock:
-                        server._now -= 1
+                time.sleep(server.pause_s)
+                # Counted out before the answer: a client may send its next request on its last byte.
+                with server._lock:
+                    server._now -= 1
+                server.handler(exchange)
 
         class Quiet(ThreadingHTTPServer):
             daemon_threads = True
