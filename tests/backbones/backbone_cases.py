@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.prompt import Built, Prompt, Visual
 

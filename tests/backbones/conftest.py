@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import torch
 from backbone_cases import video_prompt
+
 from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache

@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 import torch
 from backbone_cases import video_prompt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from bench_lib.backbones.attention import eager, sdpa
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.prompt import Built
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 @torch.inference_mode()
@@ -94,7 +95,7 @@ def test_the_plain_hook_is_the_default(backbone: Backbone) -> None:
 
 
 def test_a_hook_may_look_at_other_tokens_in_every_layer(backbone: Backbone) -> None:
-    """A retrieval per layer equals full attention over what was retrieved, and layers may differ."""
+    """Retrieval in every layer equals full attention over what each of them retrieved."""
     prompt, decoder = video_prompt(backbone), backbone.decoder
     with torch.inference_mode():
         _, cache = decoder.read(prompt.x[:60], prompt.positions[:, :60], backbone.empty_cache())

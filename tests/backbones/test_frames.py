@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 from backbone_cases import noise_frames
-from bench_lib.backbones import frames
-from bench_lib.errors import BenchError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from bench_lib.backbones import frames
+from bench_lib.errors import BenchError
 
 HOW = frames.Preparation(
     patch=14,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from backbone_cases import video_prompt
+
 from bench_lib.backbones import generate
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.generate import decode

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from bench_lib import backbones
 from bench_lib.backbones import hf_compat
 from bench_lib.backbones.base import Backbone

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from backbone_cases import noise_frames, uneven
+
 from bench_lib.backbones.base import Backbone
 from bench_lib.chat.base import (
     ChatError,

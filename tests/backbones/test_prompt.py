@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from backbone_cases import noise_frames, uneven, whole
+
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.prompt import Prompt, Visual, grid_times
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from backbone_cases import noise_frames, uneven
+
 from bench_lib.backbones import base, frames
 from bench_lib.backbones.base import Backbone
 from bench_lib.measure import counting
