@@ -122,7 +122,7 @@ class Exchange:
 class Server:
     """Serves `/v1`; `handler` answers chat requests and may be changed while it runs.
 
-    Each request waits `pause_s`; `busiest` is the most that were waiting at once.
+    Each request first calls `pause`; `busiest` is the most that were in it at once.
     """
 
     handler: Handler
@@ -131,7 +131,7 @@ class Server:
     requests: list[Exchange] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     busiest: int = 0
-    pause_s: float = 0.0
+    pause: Callable[[], object] = lambda: None
     port: int = 0
 
     def __post_init__(self):
@@ -165,8 +165,8 @@ class Server:
                     exchange = Exchange(self, self.path, body, len(server.requests))
                     server.requests.append(exchange)
                     server.headers.append(dict(self.headers))
-                time.sleep(server.pause_s)
-                # Counted out before the answer: a client may send its next request on its last byte.
+                server.pause()
+                # Counted out before the answer, after which a client may send its next request.
                 with server._lock:
                     server._now -= 1
                 server.handler(exchange)
