@@ -6,17 +6,22 @@ header (lengths of both parts), a JSON object with a `kind`, and a payload of ra
 
 from __future__ import annotations
 
+import math
 import stat
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bench_lib import paths
 from bench_lib.errors import BenchError
-from bench_lib.stream import Size
+from bench_lib.stream import EPSILON_S, SAMPLE_RATE, Size
 
 Kind = Literal["missing", "empty", "corrupt", "truncated", "no_video", "timeout", "crashed"]
+SpanTuple = tuple[str, float, float]
+"""A file and the stretch of it, in its presentation time."""
+Stretches = Sequence[tuple[float, float]]
 HEADER = struct.Struct("<II")
 TOLERANCE_S = 1.0
 """How far a video may end before its container, or a span, says; more is a truncated file."""
@@ -95,3 +100,28 @@ def check_file(file: str) -> int:
     if status.st_size == 0:
         raise VideoError("empty", file, "has no bytes")
     return status.st_size
+
+
+def instants(fps: float, stretches: Stretches) -> Iterator[int]:
+    """Every k with k / fps inside one of the half-open stretches, in order."""
+    last = -1
+    for start_s, end_s in stretches:
+        k = max(last + 1, math.ceil((start_s - EPSILON_S) * fps))
+        while k / fps < end_s - EPSILON_S:
+            if k / fps >= start_s - EPSILON_S:
+                yield k
+                last = k
+            k += 1
+
+
+def sample_at(t_s: float) -> int:
+    """The sound sample that begins at an instant."""
+    return round(t_s * SAMPLE_RATE)
+
+
+def fed(start: int, stop: int, stretches: Stretches) -> Iterator[tuple[int, int]]:
+    """The parts of the sound samples `[start, stop)` that lie inside the stretches."""
+    for start_s, end_s in stretches:
+        low, high = max(start, sample_at(start_s)), min(stop, sample_at(end_s))
+        if low < high:
+            yield low, high
