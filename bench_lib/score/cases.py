@@ -1,0 +1,182 @@
+"""What a judge is shown of one reply: annotations and the reply as data, without the video.
+
+The case is one JSON object between two marker lines. The candidate's text is a string value in it,
+with `<` and `>` escaped, so that it can neither end its field nor close the block.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bench_lib.ask import moment
+from bench_lib.chat.base import Contract, Message, Text
+from bench_lib.errors import BenchError
+from bench_lib.prompts import PromptSet
+from bench_lib.runs import digest
+from bench_lib.schema import Candidate, Probe, Response, Session, Trajectory
+from bench_lib.score import verdicts
+from bench_lib.score.gate import gate
+from bench_lib.tasks import Bench
+
+OPEN, CLOSE = "<<<CASE\n", "\nCASE>>>"
+META = ("availability", "source_candidate_id", "pattern", "domain", "language")
+"""Keys of `Candidate.references` that sort candidates and are no text for the judge."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One reply to be judged."""
+
+    candidate: str
+    probe: str
+    contract: Contract
+    messages: tuple[Message, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the contract and all text that is sent."""
+        texts = [p.text for m in self.messages for p in m.parts if isinstance(p, Text)]
+        return digest([self.contract.name, *texts], 16)
+
+
+def apm_cases(
+    trajectories: Iterable[Trajectory],
+    responses: Iterable[Response],
+    bench: Bench,
+    prompts: PromptSet,
+) -> list[Case]:
+    """A case for each adaptive reply that passes the gate, in the order of the responses."""
+    known = _index(trajectories)
+    cases = []
+    for response in responses:
+        found = known.get((response.candidate, response.probe))
+        if found is None:
+            continue
+        trajectory, candidate, probe = found
+        task = bench.task(candidate.task)
+        if not task.adaptive or not gate(task, probe.polarity, response, candidate.answer):
+            continue
+        about = {"task": f"{task.code}, {task.name}"}
+        data = about | _adaptive(trajectory, candidate, probe, response)
+        guidance = prompts.render(task.code.lower())
+        text = prompts.render("case", guidance=guidance, case=fenced(data))
+        cases.append(_case(candidate, probe, verdicts.APM, prompts.render("rubric"), text))
+    return cases
+
+
+def arena_cases(
+    trajectories: Iterable[Trajectory],
+    responses: Iterable[Response],
+    keys: Iterable[tuple[str, str]],
+    prompts: PromptSet,
+) -> list[Case]:
+    """A case for each of the (candidate, probe) keys: what `arena_instances` asks a judge for.
+
+    Raises:
+        BenchError: a candidate has no reference answer.
+    """
+    known, wanted = _index(trajectories), set(keys)
+    cases = []
+    for response in responses:
+        key = response.candidate, response.probe
+        if key not in wanted or key not in known:
+            continue
+        _, candidate, probe = known[key]
+        reference = probe.reference.response or candidate.references.get("answer", "")
+        reference = reference or candidate.answer or ""
+        if not reference:
+            raise BenchError(f"candidate {candidate.id} has no reference answer to judge against")
+        data = {
+            "question": candidate.question,
+            "reference_answer": reference,
+            "evidence": [m.text for m in candidate.evidence if m.text],
+        }
+        text = prompts.render("case", case=fenced({**_filled(data), "reply": response.text}))
+        cases.append(_case(candidate, probe, verdicts.ARENA, prompts.render("rubric"), text))
+    return cases
+
+
+def fenced(data: Mapping[str, Any]) -> str:
+    """A JSON object that holds no `<` and no `>`."""
+    text = json.dumps(data, ensure_ascii=False, indent=1)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def read_case(messages: Iterable[Message]) -> dict[str, Any]:
+    """The case inside a judge's request: what a judge that is a program works on.
+
+    Raises:
+        ValueError: the messages hold no case.
+    """
+    text = "\n".join(p.text for m in messages for p in m.parts if isinstance(p, Text))
+    start = text.find(OPEN)
+    end = text.find(CLOSE, start)
+    if start < 0 or end < 0:
+        raise ValueError("the request holds no case")
+    return json.loads(text[start + len(OPEN) : end])
+
+
+def _case(candidate: Candidate, probe: Probe, contract: Contract, rubric: str, text: str) -> Case:
+    messages = (Message("system", (Text(rubric),)), Message("user", (Text(text),)))
+    return Case(candidate.id, probe.id, contract, messages)
+
+
+def _index(
+    trajectories: Iterable[Trajectory],
+) -> dict[tuple[str, str], tuple[Trajectory, Candidate, Probe]]:
+    return {
+        (candidate.id, probe.id): (trajectory, candidate, probe)
+        for trajectory in trajectories
+        for candidate in trajectory.candidates
+        for probe in candidate.probes
+    }
+
+
+def _adaptive(
+    trajectory: Trajectory, candidate: Candidate, probe: Probe, response: Response
+) -> dict[str, Any]:
+    sessions = {session.id: session for session in trajectory.sessions}
+    here = sessions[probe.session]
+    interval = None
+    if probe.interval is not None:
+        interval = [moment(here, probe.interval[0]), moment(here, probe.interval[1])]
+    said = candidate.registration
+    registration = None
+    if said is not None:
+        registration = {"time": _when(sessions[said.session], said.t_s), "text": said.text}
+    extra = {k: v for k, v in candidate.references.items() if k not in META and v}
+    reply = {"decision": response.decision, "proactive_response": response.text}
+    if candidate.options:
+        reply = {"decision": response.decision, "answer": response.option}
+    return _filled(
+        {
+            "right_decision": "INTERVENE" if probe.polarity == "positive" else "SILENT",
+            "moment": _when(here, probe.t_s),
+            "interval": interval,
+            "registration": registration,
+            "question": candidate.question,
+            "options": {option.id: option.text for option in candidate.options},
+            "right_option": candidate.answer,
+            "evidence": [
+                {"time": _when(sessions[m.session], m.start_s, m.end_s), "content": m.text}
+                for m in candidate.evidence
+            ],
+            "reference_response": probe.reference.response,
+            "reference_reason": probe.reference.reason,
+            "further_annotations": extra,
+        }
+    ) | {"reply": {**_filled(reply), "reason": response.reason}}
+
+
+def _when(session: Session, start_s: float, end_s: float | None = None) -> str:
+    text = f"session {session.index + 1}, {moment(session, start_s)}"
+    return text if end_s is None else f"{text} to {moment(session, end_s)}"
+
+
+def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Without fields that hold nothing."""
+    return {key: value for key, value in data.items() if value not in (None, "", [], {})}
