@@ -7,10 +7,10 @@ with `<` and `>` escaped, so that it can neither end its field nor close the blo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from bench_lib.ask import moment
 from bench_lib.chat.base import Contract, Message, Text
@@ -25,6 +25,14 @@ from bench_lib.tasks import Bench
 OPEN, CLOSE = "<<<CASE\n", "\nCASE>>>"
 META = ("availability", "source_candidate_id", "pattern", "domain", "language")
 """Keys of `Candidate.references` that sort candidates and are no text for the judge."""
+
+
+Variant = Literal["plain", "padded", "reversed"]
+PADDING = (
+    " To put it in other words and to be as complete as possible about this point, which has been "
+    "considered with care from more than one side: what was just said is what is meant here, and "
+    "everything that has been stated above should be read in that sense and in no other."
+)
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,13 @@ def apm_cases(
     responses: Iterable[Response],
     bench: Bench,
     prompts: PromptSet,
+    variant: Variant = "plain",
 ) -> list[Case]:
-    """A case for each adaptive reply that passes the gate, in the order of the responses."""
+    """A case for each adaptive reply that passes the gate, in the order of the responses.
+
+    The variants are for audits. `padded` makes each reply longer without saying more, `reversed`
+    turns the order of the annotations round; neither should change a grade.
+    """
     known = _index(trajectories)
     cases = []
     for response in responses:
@@ -62,6 +75,7 @@ def apm_cases(
             continue
         about = {"task": f"{task.code}, {task.name}"}
         data = about | _adaptive(trajectory, candidate, probe, response)
+        data = VARIANTS[variant](data)
         guidance = prompts.render(task.code.lower())
         text = prompts.render("case", guidance=guidance, case=fenced(data))
         cases.append(_case(candidate, probe, verdicts.APM, prompts.render("rubric"), text))
@@ -180,3 +194,21 @@ def _when(session: Session, start_s: float, end_s: float | None = None) -> str:
 def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
     """Without fields that hold nothing."""
     return {key: value for key, value in data.items() if value not in (None, "", [], {})}
+
+
+def _padded(data: dict[str, Any]) -> dict[str, Any]:
+    texts = ("proactive_response", "reason")
+    reply = {k: v + PADDING if k in texts and v else v for k, v in data["reply"].items()}
+    return {**data, "reply": reply}
+
+
+def _reversed(data: dict[str, Any]) -> dict[str, Any]:
+    turned = {k: v[::-1] if isinstance(v, list) and k != "interval" else v for k, v in data.items()}
+    return dict(reversed(turned.items()))
+
+
+VARIANTS: Mapping[Variant, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "plain": lambda data: data,
+    "padded": _padded,
+    "reversed": _reversed,
+}

@@ -1,0 +1,152 @@
+"""Agreement of two raters, and of a judge with itself; intervals resample whole clusters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bench_lib.schema import Verdict
+from bench_lib.score import stats
+from bench_lib.score.cells import Cells, Floats, Statistic
+from bench_lib.score.stats import Estimate
+
+LIKERT = (1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two raters on the same items. `confusion` has the first rater's categories as rows."""
+
+    raw: Estimate
+    kappa: Estimate
+    weighted: Estimate
+    confusion: pd.DataFrame
+    mean_difference: float
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per measure."""
+        parts = {"agreement": self.raw, "kappa": self.kappa, "weighted kappa": self.weighted}
+        return pd.DataFrame([{"measure": name, **vars(found)} for name, found in parts.items()])
+
+
+def agreement(
+    frame: pd.DataFrame,
+    first: str,
+    second: str,
+    cluster: str = "trajectory",
+    categories: Sequence[int] = LIKERT,
+) -> Agreement:
+    """Raw agreement, Cohen's kappa, and kappa with quadratic weights, on rows where both rated.
+
+    Raises:
+        ValueError: a rating is none of the categories.
+    """
+    both = frame[frame[first].notna() & frame[second].notna()]
+    place = {category: number for number, category in enumerate(categories)}
+    codes = [both[column].astype(float).map(place) for column in (first, second)]
+    if any(code.isna().any() for code in codes):
+        raise ValueError(f"ratings must be among {list(categories)}")
+    size = len(categories)
+    pairs = (codes[0] * size + codes[1]).astype(int)
+    names = [str(pair) for pair in range(size * size)]
+    cells = Cells.of(
+        both.assign(pair=pairs.astype(str), one=1.0),
+        "one",
+        "pair",
+        names=names,
+        cluster=cluster,
+    )
+    exact = 1.0 - np.eye(size)
+    distance = np.subtract.outer(np.arange(size), np.arange(size)) ** 2.0
+    confusion = cells.total[0].reshape(size, size) if len(both) else np.zeros((size, size))
+    return Agreement(
+        raw=_over(cells, _raw(exact)),
+        kappa=_over(cells, _kappa(exact)),
+        weighted=_over(cells, _kappa(distance)),
+        confusion=pd.DataFrame(confusion.astype(int), list(categories), list(categories)),
+        mean_difference=float((both[second].astype(float) - both[first].astype(float)).mean()),
+    )
+
+
+def _over(cells: Cells, statistic: Statistic) -> Estimate:
+    cells = cells.filled()
+    if not cells.n:
+        return Estimate(math.nan, note="n = 0")
+    value, n, size = cells.value(statistic), cells.n, cells.G
+    if math.isnan(value):
+        return Estimate(math.nan, n=n, clusters=size, note="not defined: one category only")
+    if size < 2:
+        return Estimate(value, n=n, clusters=size, note="one cluster: no interval")
+    low, high, how = stats.bootstrap(cells, statistic)
+    note = "few clusters: the interval is too narrow" if size < 30 else ""
+    return Estimate(value, low, high, n=n, clusters=size, interval=how, note=note)
+
+
+def _raw(weights: Floats) -> Statistic:
+    def statistic(sums: Floats, counts: Floats) -> Floats:
+        total = sums.sum(axis=-1)
+        return 1 - (sums * weights.ravel()).sum(axis=-1) / total
+
+    return statistic
+
+
+def _kappa(weights: Floats) -> Statistic:
+    size = len(weights)
+
+    def statistic(sums: Floats, counts: Floats) -> Floats:
+        table = sums.reshape(*sums.shape[:-1], size, size)
+        table = table / table.sum(axis=(-1, -2), keepdims=True)
+        chance = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
+        seen, expected = ((t * weights).sum(axis=(-1, -2)) for t in (table, chance))
+        empty = expected <= 0
+        return np.where(empty, np.nan, 1 - seen / np.where(empty, 1.0, expected))
+
+    return statistic
+
+
+def scores_of(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Verdicts with a score as rows: candidate, probe, judge, repeat, score."""
+    rows = [
+        (v.candidate, v.probe, v.judge, v.repeat, v.score) for v in verdicts if v.score is not None
+    ]
+    return pd.DataFrame(rows, columns=["candidate", "probe", "judge", "repeat", "score"])
+
+
+@dataclass(frozen=True)
+class SelfAgreement:
+    """k verdicts on the same replies.
+
+    `identical` is the share of replies on which all agree, `pairwise` the mean share of equal
+    pairs, `spread` the mean standard deviation within a reply, in points.
+    """
+
+    replies: int
+    repeats: float
+    identical: float
+    pairwise: float
+    spread: float
+
+
+def self_agreement(verdicts: Iterable[Verdict]) -> SelfAgreement:
+    """Over the replies with two verdicts or more of one judge."""
+    rows = scores_of(verdicts)
+    groups = rows.groupby(["candidate", "probe", "judge"], observed=True)["score"]
+    found = groups.agg(["size", "nunique", "std"])
+    found = found[found["size"] > 1]
+    if found.empty:
+        nan = math.nan
+        return SelfAgreement(0, nan, nan, nan, nan)
+    same = groups.value_counts()
+    pairs = (same * (same - 1)).groupby(level=[0, 1, 2]).sum().reindex(found.index)
+    return SelfAgreement(
+        replies=len(found),
+        repeats=float(found["size"].mean()),
+        identical=float((found["nunique"] == 1).mean()),
+        pairwise=float((pairs / (found["size"] * (found["size"] - 1))).mean()),
+        spread=float(found["std"].mean()),
+    )
