@@ -31,9 +31,8 @@ def rated(counts, cluster=None):
         for _ in range(count)
     ]
     frame = pd.DataFrame(rows, columns=["human", "judge"])
-    return frame.assign(
-        trajectory=[f"t{n}" if cluster is None else cluster(n) for n in frame.index]
-    )
+    name = cluster or (lambda n: f"t{n}")
+    return frame.assign(trajectory=[name(n) for n in frame.index])
 
 
 def test_kappa_of_a_published_table():
@@ -91,7 +90,7 @@ def labelled(rng, clusters, per, rate, sensitivity, specificity):
 
 def test_correction_recovers_the_true_rate():
     rng = np.random.default_rng(0)
-    hits, naive, runs = 0, 0, 300
+    hits, naive, runs = 0, 0, 150
     for _ in range(runs):
         judged = labelled(rng, 100, 10, 0.3, 0.9, 0.8)
         known = labelled(rng, 40, 10, 0.5, 0.9, 0.8)
@@ -150,7 +149,9 @@ def variants(run, score):
 def test_a_judge_that_loves_length_is_found_out(outputs):
     run = Run.open("04_judge", "length", {"method": "null"})
     found = variants(run, lambda case, g: 4 if len(json.dumps(case["reply"])) > 250 else 2)
-    assert found["padded"][0].value == pytest.approx(2)
+    change, share = found["padded"]
+    assert share > 0.9  # all but the empty reasons
+    assert change.value == pytest.approx(2 * share)
     assert found["reversed"][0].value == 0
     run.close()
 
@@ -184,9 +185,8 @@ def test_drift_of_two_judges(outputs):
         judge(run, cases, fake, progress=False)
     found = current(stored(run), cases)
     parts = [[v for v in found if v.judge == name] for name in ("fake", "mild")]
-    change, share = audit.shift(
-        *parts, {c.id: f"t{i}" for i, c in enumerate(trajectories[0].candidates)}
-    )
+    names = {c.id: f"t{i}" for i, c in enumerate(trajectories[0].candidates)}
+    change, share = audit.shift(*parts, names)
     assert (change.value, share, change.n) == (1, 1, 20)
     run.close()
 
