@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from bench_lib.ask import Ask
 from bench_lib.report.data import Material, outcome
-from bench_lib.report.frames import Picture, last_visible, pictures
+from bench_lib.report.frames import Picture, Shot, last_visible, take
 from bench_lib.report.text import duration, instant
 from bench_lib.report.theme import colour
 from bench_lib.schema import Candidate, Moment, Probe, Response, Trajectory
@@ -51,6 +52,7 @@ class Card:
     expected: str = ""
     reference: str = ""
     evidence: tuple[str, ...] = ()
+    shots: tuple[Shot, ...] = ()
     frames: tuple[Picture, ...] = ()
     probes: tuple[str, ...] = ()
 
@@ -110,7 +112,14 @@ def chosen(material: Material) -> list[tuple[str, Response]]:
 
 def replies(material: Material) -> list[Card]:
     """Cards of a few asks with their replies."""
-    return [_card(material, why, response) for why, response in chosen(material)]
+    made = [_card(material, why, response) for why, response in chosen(material)]
+    return _pictured(made, material.params.reader)
+
+
+def _pictured(made: list[Card], reader: str) -> list[Card]:
+    """The cards with their frames, which are read session by session for all of them."""
+    pictures = iter(take([shot for card in made for shot in card.shots], reader))
+    return [replace(card, frames=tuple(islice(pictures, len(card.shots)))) for card in made]
 
 
 def _card(material: Material, why: str, response: Response) -> Card:
@@ -127,10 +136,10 @@ def _card(material: Material, why: str, response: Response) -> Card:
     )
     if known is None:
         return plain
-    return _filled(plain, known[0], known[1], material.params.reader)
+    return _filled(plain, *known)
 
 
-def _filled(card: Card, trajectory: Trajectory, ask: Ask, reader: str) -> Card:
+def _filled(card: Card, trajectory: Trajectory, ask: Ask) -> Card:
     candidate, probe = ask.candidate, ask.probe
     session = trajectory.session(probe.session)
     picked = card.response.option if card.response else None
@@ -154,7 +163,7 @@ def _filled(card: Card, trajectory: Trajectory, ask: Ask, reader: str) -> Card:
             + (f": {m.text}" if m.text else "")
             for m in candidate.evidence
         ),
-        frames=strip(trajectory, candidate.evidence, probe, reader),
+        shots=tuple(_shots(trajectory, candidate.evidence, probe)),
     )
 
 
@@ -171,29 +180,19 @@ def _expected(task: Task, candidate: Candidate, probe: Probe) -> str:
     return letter
 
 
-def strip(
-    trajectory: Trajectory, evidence: Sequence[Moment], probe: Probe, reader: str
-) -> tuple[Picture, ...]:
-    """Frames at the evidence, then two at the probe: a little earlier, and the last visible one."""
-    cutoff = last_visible(probe.t_s, probe.closed)
-    before = max(0.0, probe.interval[0] if probe.interval else cutoff - LEAD_S)
+def _shots(trajectory: Trajectory, evidence: Sequence[Moment], probe: Probe) -> Iterator[Shot]:
+    """At the evidence, then two at the probe: a little earlier, and the last visible frame."""
     order = [session.id for session in trajectory.sessions]
     now = order.index(probe.session), probe.t_s
-    wanted = [
-        ("evidence" if (order.index(where), t_s) <= now else "evidence, not yet seen", where, t_s)
-        for where, t_s in _instants(evidence)
-    ]
-    label = "interval opens" if probe.interval else "before"
-    wanted += [(label, probe.session, before)] if before < cutoff else []
-    wanted += [("last visible", probe.session, cutoff)]
-    by_session: dict[str, list[tuple[str, float]]] = {}
-    for label, session, t_s in wanted:
-        by_session.setdefault(session, []).append((label, t_s))
-    taken = {
-        session: iter(pictures(trajectory.session(session), instants, reader))
-        for session, instants in by_session.items()
-    }
-    return tuple(next(taken[session]) for _, session, _ in wanted)
+    for where, t_s in _instants(evidence):
+        seen = (order.index(where), t_s) <= now
+        label = "evidence" if seen else "evidence, not yet seen"
+        yield Shot(label, trajectory.session(where), t_s)
+    here, cutoff = trajectory.session(probe.session), last_visible(probe.t_s, probe.closed)
+    before = max(0.0, probe.interval[0] if probe.interval else cutoff - LEAD_S)
+    if before < cutoff:
+        yield Shot("interval opens" if probe.interval else "before", here, before)
+    yield Shot("last visible", here, cutoff)
 
 
 def _instants(evidence: Sequence[Moment]) -> list[tuple[str, float]]:
@@ -222,10 +221,10 @@ def questions(trajectory: Trajectory, tasks: Iterable[str], reader: str) -> list
             continue
         probe = next((p for p in candidate.probes if p.polarity != "negative"), candidate.probes[0])
         plain = Card(task.name, task, candidate, "", colour(task.capability))
-        filled = _filled(plain, trajectory, Ask(candidate, probe), reader)
+        filled = _filled(plain, trajectory, Ask(candidate, probe))
         listed = tuple(
             f"{_at(trajectory, p.session, p.t_s)} → {_expected(task, candidate, p)}"
             for p in candidate.probes
         )
         found.append(replace(filled, probes=listed))
-    return found
+    return _pictured(found, reader)

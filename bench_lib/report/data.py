@@ -24,6 +24,7 @@ from bench_lib.tasks import APM_BENCH, Bench
 if TYPE_CHECKING:
     from bench_lib.ask import Ask
     from bench_lib.evaluation import Evaluation
+    from bench_lib.report.found import Found
     from bench_lib.score.instances import Instances
 
 OUTCOMES = ("passed", "failed", "unparsed", "answered", "refused", "error", "not_run")
@@ -81,6 +82,13 @@ class Material:
         # What was not run yet has a row of its own without a record.
         found = [r for r in answered if r.status != "not_run"]
         return instances(self.trajectories.values(), found, bench=self.bench, asked=keys)
+
+    @cached_property
+    def found(self) -> Found:
+        """The scores that need no judge."""
+        from bench_lib.report.found import Found
+
+        return Found.of(self.scored)
 
     @cached_property
     def sessions(self) -> tuple[dict[str, Any], ...]:

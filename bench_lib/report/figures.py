@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench_lib.report import tables
 from bench_lib.report.data import OUTCOMES, Material
-from bench_lib.report.text import duration, plural, size
+from bench_lib.report.text import clipped, duration, plural, size
 from bench_lib.report.theme import INK, KINDS, MUTED, Figure, colour, draw, hours_or_less, tint
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def _lines(axes: Axes, frame: pd.DataFrame, along: str, values: pd.Series) -> No
             linewidth=1.5 if few else 0.7,
             color=shade,
             alpha=1 if few else 0.5,
-            label=str(name) if few else None,
+            label=clipped(str(name)) if few else None,
         )
     if few:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bench_lib.report.text import instant
@@ -32,46 +32,60 @@ class Picture:
     height: int = 135
 
 
+@dataclass(frozen=True)
+class Shot:
+    """A picture to take: the newest frame of a session at an instant in seconds."""
+
+    label: str
+    session: Session
+    t_s: float
+
+
 def strip(session: Session, count: int = 6) -> Fragment:
     """Frames of a session at equal distances, for a notebook."""
     from bench_lib.report import render
 
     step = session.duration_s / count
-    return render.strip(pictures(session, [("", step * (i + 0.5)) for i in range(count)]))
+    return render.strip(take([Shot("", session, step * (i + 0.5)) for i in range(count)]))
 
 
-def pictures(
-    session: Session, instants: Iterable[tuple[str, float]], reader: str = "decord"
-) -> list[Picture]:
-    """Thumbnails of one session at named instants in seconds, in the order given.
+def take(shots: Sequence[Shot], reader: str = "decord") -> list[Picture]:
+    """A picture for each shot, in their order; each session is opened once.
 
     A video that cannot be read gives pictures without a source and with the reason.
     """
+    by_session: dict[Session, set[float]] = {}
+    for shot in shots:
+        by_session.setdefault(shot.session, set()).add(_grid(shot))
+    taken = {s: _read(s, sorted(instants), reader) for s, instants in by_session.items()}
+    return [_picture(shot, *taken[shot.session]) for shot in shots]
+
+
+def _picture(shot: Shot, found: dict[float, Picture], why: str) -> Picture:
+    when = instant(shot.session, _grid(shot))
+    caption = f"{shot.label} · {when}" if shot.label else when
+    if _grid(shot) in found:
+        return replace(found[_grid(shot)], caption=caption)
+    return Picture(caption, why=why)
+
+
+def _read(session: Session, instants: list[float], reader: str) -> tuple[dict[float, Picture], str]:
+    """Pictures of one session by instant, and why others are not among them."""
     from bench_lib.video import VideoError, inspect, open_session
 
-    named = [(label, _grid(session, t_s)) for label, t_s in instants]
-    wanted = sorted({t_s for _, t_s in named})
-    stretches = tuple((t_s, t_s + 0.5 / GRID_FPS) for t_s in wanted)
-    taken: dict[float, tuple[str, int, int]] = {}
-    why = "no frame at this time"
+    stretches = tuple((t_s, t_s + 0.5 / GRID_FPS) for t_s in instants)
+    found: dict[float, Picture] = {}
     try:
         height, width = inspect(session.spans[0].file).size
         scale = math.sqrt(AREA / (height * width))
         size = max(1, round(height * scale)), max(1, round(width * scale))
         with open_session(session, GRID_FPS, stretches, size, reader=reader) as stream:
             for sample in stream:
-                taken[round(sample.t_s, 6)] = _jpeg(sample.frame.pixels(size)), size[1], size[0]
+                source = _jpeg(sample.frame.pixels(size))
+                found[round(sample.t_s, 6)] = Picture("", source, width=size[1], height=size[0])
     except VideoError as error:
-        why = str(error)
-    found = []
-    for label, t_s in named:
-        caption = f"{label} · {instant(session, t_s)}" if label else instant(session, t_s)
-        if round(t_s, 6) in taken:
-            source, wide, high = taken[round(t_s, 6)]
-            found.append(Picture(caption, source, width=wide, height=high))
-        else:
-            found.append(Picture(caption, why=why))
-    return found
+        return found, str(error)
+    return found, "no frame at this time"
 
 
 def last_visible(t_s: float, closed: bool) -> float:
@@ -82,9 +96,9 @@ def last_visible(t_s: float, closed: bool) -> float:
     return max(0, place) / GRID_FPS
 
 
-def _grid(session: Session, t_s: float) -> float:
-    latest = max(0.0, session.duration_s - 1 / GRID_FPS)
-    return math.floor(min(t_s, latest) * GRID_FPS + 1e-6) / GRID_FPS
+def _grid(shot: Shot) -> float:
+    latest = max(0.0, shot.session.duration_s - 1 / GRID_FPS)
+    return math.floor(min(shot.t_s, latest) * GRID_FPS + 1e-6) / GRID_FPS
 
 
 def _jpeg(pixels: object) -> str:

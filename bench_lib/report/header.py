@@ -10,7 +10,8 @@ from typing import Any
 from bench_lib import paths
 from bench_lib.report import tables
 from bench_lib.report.data import MISSING, Material
-from bench_lib.report.score_table import Found, why_missing
+from bench_lib.report.found import Found
+from bench_lib.report.score_table import why_missing
 from bench_lib.report.spans import busy_s, spans
 from bench_lib.report.text import DASH, duration, plural, size
 from bench_lib.report.theme import colour
@@ -126,13 +127,12 @@ def tiles(material: Material) -> list[Tile]:
     done = sum(r.status not in MISSING for r in material.responses)
     made = [Tile("replies", f"{done:,}", f"of {plural(len(material.responses), 'ask')}")]
     if not material.unread:
-        found = Found.of(material)
-        made += [_score(material, found, name) for name in material.bench.capabilities]
+        made += [_score(material.found, name) for name in material.bench.capabilities]
     return [*made, _peak(material), _wait(material)]
 
 
-def _score(material: Material, found: Found, capability: str) -> Tile:
-    line = found.headline(material, capability)
+def _score(found: Found, capability: str) -> Tile:
+    line = found.headline(capability)
     if math.isnan(line["value"]):
         return Tile(capability, DASH, why_missing(line), colour(capability))
     what = "pooled decision balanced accuracy" if capability == AR else "mean accuracy of its tasks"

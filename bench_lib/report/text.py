@@ -27,6 +27,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.2f} h"
 
 
+def clipped(name: str, length: int = 18) -> str:
+    """A name short enough for a figure."""
+    return name if len(name) <= length else f"{name[: length - 1]}…"
+
+
 def plural(count: int, noun: str, many: str = "") -> str:
     """`1 probe`, `2 probes`."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"

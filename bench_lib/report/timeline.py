@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bench_lib.report import render
 from bench_lib.report.render import Fragment
-from bench_lib.report.text import duration, plural
+from bench_lib.report.text import clipped, duration, plural
 from bench_lib.report.theme import INK, MUTED, Figure, colour, draw, hours_or_less, tint
 from bench_lib.schema import Trajectory, clock
 from bench_lib.tasks import APM_BENCH
@@ -42,7 +42,8 @@ def drawn(trajectory: Trajectory) -> Figure:
             begin, end = at(session.id, 0), at(session.id, session.duration_s)
             axes.axvspan(begin, end, color="#eef1f4" if i % 2 else "#f8f9fb", zorder=0, linewidth=0)
             day, _, time = clock(session.wall_start_s).partition(" ")
-            label = f"{session.id}\n{day} {time[:5]}" if day else session.id
+            name = clipped(session.id, 10)
+            label = f"{name}\n{day} {time[:5]}" if day else name
             axes.text(
                 (begin + end) / 2, -0.75, label, ha="center", va="bottom", fontsize=7.5, color=MUTED
             )
