@@ -25,7 +25,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     heads, n, d = q.shape
     if n == 1:
         # One query sees every key: heads of a group become rows, and no key is repeated.
-        rows = q.view(k.shape[0], -1, d)
+        rows = q.reshape(k.shape[0], -1, d)
         return F.scaled_dot_product_attention(rows[None], k[None], v[None])[0].view(heads, 1, d)
     mask = causal_lower_right(n, k.shape[1])
     grouped = heads != k.shape[0]

@@ -308,30 +308,34 @@ import json, sys, numpy as np
 from pathlib import Path
 from bench_lib import backbones, methods
 from bench_lib.methods.base import Generation, Query
-folder, spec, args = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
-method = methods.load("fluxmem", **args).attach(backbones.load(spec, device="cpu"))
-method.load(folder)
 query = Query("Where is the red cup?", session=0, cutoff_s=60.0, system="You see.")
-reply = method.respond(query, Generation(max_new_tokens=5, keep_logits=True))
-np.save(folder / "logits.npy", reply.logits)
-print(json.dumps({"text": reply.text, "bytes": dict(method.state_bytes())}))
+for folder, spec, args in json.load(sys.stdin):
+    method = methods.load("fluxmem", **args).attach(backbones.load(spec, device="cpu"))
+    method.load(Path(folder))
+    reply = method.respond(query, Generation(max_new_tokens=5, keep_logits=True))
+    np.save(Path(folder, "logits.npy"), reply.logits)
+    print(json.dumps({"text": reply.text, "bytes": dict(method.state_bytes())}))
 """
 
 
-@pytest.mark.parametrize(("spec", "form"), [("tiny", "incremental"), ("tiny-qwen3", "window")])
-def test_a_new_process_answers_from_a_saved_state(spec: str, form: str, tmp_path: Path) -> None:
-    args = {"form": form, "mid_frames": 8, "window_s": 30.0}
-    method = begun(backbones.load(spec, device="cpu"), **args)
-    for index in range(2):
-        session(method, index, film(37, seed=index))
-    method.save(tmp_path)
-    here = method.respond(QUERY, SHORT)
-    call = [sys.executable, "-c", LOAD, str(tmp_path), spec, json.dumps(args)]
-    done = subprocess.run(call, capture_output=True, text=True, check=True)
-    there = json.loads(done.stdout)
-    assert there["text"] == here.text
-    assert np.array_equal(np.load(tmp_path / "logits.npy"), here.logits)
-    assert there["bytes"] == dict(method.state_bytes())
+def test_a_new_process_answers_from_saved_states(tmp_path: Path) -> None:
+    saved, here = [], []
+    for spec, form in (("tiny", "incremental"), ("tiny", "thinned"), ("tiny-qwen3", "window")):
+        args = {"form": form, "mid_frames": 8, "window_s": 30.0}
+        method = begun(backbones.load(spec, device="cpu"), **args)
+        for index in range(2):
+            session(method, index, film(37, seed=index))
+        folder = tmp_path / f"{spec}-{form}"
+        method.save(folder)
+        saved.append([str(folder), spec, args])
+        here.append((method.respond(QUERY, SHORT), dict(method.state_bytes())))
+    call = [sys.executable, "-c", LOAD]
+    done = subprocess.run(call, input=json.dumps(saved), capture_output=True, text=True, check=True)
+    for (folder, *_), (reply, size), line in zip(
+        saved, here, done.stdout.splitlines(), strict=True
+    ):
+        assert json.loads(line) == {"text": reply.text, "bytes": size}
+        assert np.array_equal(np.load(Path(folder, "logits.npy")), reply.logits)
 
 
 def test_a_loaded_state_goes_on_as_if_never_saved(tiny: Backbone, tmp_path: Path) -> None:
