@@ -43,6 +43,8 @@ class Feed:
                 message = worker.receive(self._timeout_s)
                 if message.head["kind"] in ("done", "error"):
                     with self._changed:
+                        if self._closed:  # `close` has killed it, however far it had come
+                            break
                         self._worker = None  # from here on it may be another stream's
                     give_back(worker)
                     self._put(message)

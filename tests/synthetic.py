@@ -16,10 +16,13 @@ RATE = 10
 
 
 def movie(path: Path, seconds: float, seed: int = 0, changed_from_s: float = float("inf")) -> Path:
-    """A video of coarse random blocks, one pattern a frame; patterns differ after a given time."""
+    """A video of coarse random blocks, one pattern a frame; patterns differ after a given time.
+
+    Lossless, so that what comes later changes no earlier pixel.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=RATE, options={"crf": "18", "g": "10"})
+        stream = container.add_stream("libx264", rate=RATE, options={"qp": "0", "preset": "ultrafast"})
         stream.height, stream.width, stream.pix_fmt = *SIZE, "yuv420p"
         stream.time_base = Fraction(1, RATE)
         for k in range(round(seconds * RATE)):

@@ -123,7 +123,7 @@ def test_nothing_but_the_stream_reaches_a_method(home: Trajectory, tmp_path: Pat
     walk(home, tmp_path, Spy())
     texts = [repr(item) for item in seen]
     files = [span.file for session in home.sessions for span in session.spans]
-    for forbidden in (*files, "positive", "negative", "evidence", "duration", "Probe(", "answer='"):
+    for forbidden in (*files, "positive", "negative", "Moment(", "duration", "Probe(", "answer='"):
         assert not [t for t in texts if forbidden in t], forbidden
     assert any("Note(" in text for text in texts), "the spy saw no note"
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
+import threading
 import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -12,6 +15,21 @@ import numpy as np
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation, Method, Note, Query, Reply
 from bench_lib.stream import Clip, SessionInfo
+
+
+_calls: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+def _mark(what: str) -> None:
+    """Log a call where TEST_LOG says, and die as kill -9 does where TEST_DIE says `what:count`."""
+    with _lock:
+        _calls[what] = _calls.get(what, 0) + 1
+        if log := os.environ.get("TEST_LOG"):
+            with open(log, "a") as file:
+                file.write(f"{what}\n")
+        if os.environ.get("TEST_DIE") == f"{what}:{_calls[what]}":
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -26,7 +44,6 @@ class Hashing(Method):
 
     notes_touch_state: ClassVar[bool] = True
     clip_frames: int = 4
-    delay_s: float = 0.0
 
     def reset(self, trajectory_id: str, seed: int) -> None:
         self.state = State((f"{trajectory_id} {seed}",))
@@ -35,7 +52,7 @@ class Hashing(Method):
         self._add(f"session {info.id} {info.index} {info.wall_start_s} {info.frame_size}")
 
     def observe(self, clip: Clip) -> None:
-        time.sleep(self.delay_s)
+        _mark("observe")
         text = hashlib.sha256()
         for frame in clip.frames:
             text.update(f"{frame.t_s:.4f}".encode() + frame.pixels().tobytes())
@@ -48,14 +65,16 @@ class Hashing(Method):
         self._add(f"note {note.text}")
 
     def end_session(self, recorded_bytes: int) -> None:
+        _mark("end_session")
         self._add("end")
 
     def respond(self, query: Query, generation: Generation) -> Reply:
+        _mark("respond")
         said = "|".join(note.text for note in query.notes)
         text = "\n".join((*self.state.digests, query.text, said))
         value = hashlib.sha256(text.encode()).digest()
         letter = "ABCD"[value[0] % 4]
-        reply = f'{{"answer": "{letter}"}}'
+        reply = f'{{"answer": "{letter}", "trace": "{value.hex()}"}}'
         if query.contract.startswith("adaptive"):
             decision = ("INTERVENE", "SILENT")[value[1] % 2]
             reply = f'{{"decision": "{decision}", "answer": "{letter}", "reason": "{value.hex()}"}}'
