@@ -246,6 +246,10 @@ class AvReader:
             return not self._ended
         packet = self._pending.popleft()
         self._pending_bytes -= packet.size
+        if packet.is_corrupt and self._is_last():
+            if packet.pts is not None and self._seconds(packet.pts) in self._known:
+                self._known.remove(self._seconds(packet.pts))
+            return True  # the file ends within it
         skip = "NONREF" if self._needless(packet, times, index) else "DEFAULT"
         if self._context.skip_frame != skip:
             self._context.skip_frame = skip
@@ -259,6 +263,11 @@ class AvReader:
             return True
         self._take(frames)
         return True
+
+    def _is_last(self) -> bool:
+        if not self._pending and not self._ended:
+            self._read(-np.inf)
+        return self._ended and not self._pending
 
     def _needless(self, packet: Any, times: Sequence[float], index: int) -> bool:
         """Whether at every instant to come a later picture than this packet's is shown."""
@@ -302,9 +311,10 @@ class AvReader:
         """Raise unless `_shown` is what a complete file would show at `t_s`."""
         shown_s = max(self._shown_s(), 0.0)
         at = bisect_right(self._known, t_s + EPSILON_S)
-        lost_s = self._known[at - 1] - shown_s if at else 0.0
-        if lost_s > (0.0 if self._fault else TOLERANCE_S):
-            told = getattr(self._fault, "strerror", None) or "the decoder gives nothing"
+        lost = at > 0 and self._known[at - 1] > shown_s
+        # A picture lost here and there is bridged for a moment, as players do.
+        if lost and (self._fault or t_s > shown_s + TOLERANCE_S):
+            told = getattr(self._fault, "strerror", None) or "it is damaged there"
             raise VideoError("corrupt", self.file, f"no picture after {shown_s:.2f} s: {told}")
         if self._ended and not self._out and t_s > shown_s:
             self._info = self._info or inspect_file(self.file)

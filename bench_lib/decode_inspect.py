@@ -140,7 +140,7 @@ def _read_on(container: Any) -> dict[int, tuple[float, float]]:
         for packet in container.demux():
             if packet.stream.type not in ("video", "audio"):
                 continue
-            if packet.pts is None or not packet.size:
+            if packet.pts is None or not packet.size or packet.is_corrupt:
                 continue
             at_s = float(packet.pts * packet.time_base)
             end_s = at_s + float((packet.duration or 0) * packet.time_base)
