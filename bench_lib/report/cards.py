@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 RAW_LIMIT = 1200
 """Characters of a raw reply that a card shows."""
 EVIDENCE_FRAMES = 3
+LONG_S = 6.0
+"""Evidence of at least this length is shown in three frames instead of one."""
 LEAD_S = 3.0
 """How long before the cutoff the first of the two frames at a probe lies."""
 
@@ -113,12 +115,12 @@ def chosen(material: Material) -> list[tuple[str, Response]]:
 def replies(material: Material) -> list[Card]:
     """Cards of a few asks with their replies."""
     made = [_card(material, why, response) for why, response in chosen(material)]
-    return _pictured(made, material.params.reader)
+    return _pictured(made)
 
 
-def _pictured(made: list[Card], reader: str) -> list[Card]:
+def _pictured(made: list[Card]) -> list[Card]:
     """The cards with their frames, which are read session by session for all of them."""
-    pictures = iter(take([shot for card in made for shot in card.shots], reader))
+    pictures = iter(take([shot for card in made for shot in card.shots]))
     return [replace(card, frames=tuple(islice(pictures, len(card.shots)))) for card in made]
 
 
@@ -197,21 +199,21 @@ def _shots(trajectory: Trajectory, evidence: Sequence[Moment], probe: Probe) -> 
 
 def _instants(evidence: Sequence[Moment]) -> list[tuple[str, float]]:
     """At most `EVIDENCE_FRAMES` instants: over one moment, or in the middle of each of several."""
-    if len(evidence) == 1 and evidence[0].end_s - evidence[0].start_s >= 2:
+    if len(evidence) == 1 and evidence[0].end_s - evidence[0].start_s >= LONG_S:
         only = evidence[0]
         length = only.end_s - only.start_s
         return [(only.session, only.start_s + length * part) for part in (0.15, 0.5, 0.85)]
     return [(m.session, (m.start_s + m.end_s) / 2) for m in evidence[:EVIDENCE_FRAMES]]
 
 
-def candidates(trajectory: Trajectory, tasks: Iterable[str], reader: str = "decord") -> Fragment:
+def candidates(trajectory: Trajectory, tasks: Iterable[str]) -> Fragment:
     """The first candidate of each task of a trajectory with its probes, for a notebook."""
     from bench_lib.report import render
 
-    return render.cards(questions(trajectory, tasks, reader))
+    return render.cards(questions(trajectory, tasks))
 
 
-def questions(trajectory: Trajectory, tasks: Iterable[str], reader: str) -> list[Card]:
+def questions(trajectory: Trajectory, tasks: Iterable[str]) -> list[Card]:
     """Cards of the first candidate of each task of a trajectory, unanswered."""
     found = []
     for code in tasks:
@@ -227,4 +229,4 @@ def questions(trajectory: Trajectory, tasks: Iterable[str], reader: str) -> list
             for p in candidate.probes
         )
         found.append(replace(filled, probes=listed))
-    return _pictured(found, reader)
+    return _pictured(found)

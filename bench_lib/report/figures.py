@@ -305,7 +305,8 @@ def _lines(axes: Axes, frame: pd.DataFrame, along: str, values: pd.Series) -> No
             label=clipped(str(name)) if few else None,
         )
     if few:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        columns = 3 if max(len(str(name)) for name, _ in groups) < 9 else 2
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
     else:
         middle = frame.assign(value=values).groupby("number")[[along, "value"]].median()
         axes.plot(middle[along] / step, middle["value"], color=INK, linewidth=2, label="median")

@@ -49,7 +49,7 @@ def strip(session: Session, count: int = 6) -> Fragment:
     return render.strip(take([Shot("", session, step * (i + 0.5)) for i in range(count)]))
 
 
-def take(shots: Sequence[Shot], reader: str = "decord") -> list[Picture]:
+def take(shots: Sequence[Shot]) -> list[Picture]:
     """A picture for each shot, in their order; each session is opened once.
 
     A video that cannot be read gives pictures without a source and with the reason.
@@ -57,7 +57,7 @@ def take(shots: Sequence[Shot], reader: str = "decord") -> list[Picture]:
     by_session: dict[Session, set[float]] = {}
     for shot in shots:
         by_session.setdefault(shot.session, set()).add(_grid(shot))
-    taken = {s: _read(s, sorted(instants), reader) for s, instants in by_session.items()}
+    taken = {s: _read(s, sorted(instants)) for s, instants in by_session.items()}
     return [_picture(shot, *taken[shot.session]) for shot in shots]
 
 
@@ -69,17 +69,18 @@ def _picture(shot: Shot, found: dict[float, Picture], why: str) -> Picture:
     return Picture(caption, why=why)
 
 
-def _read(session: Session, instants: list[float], reader: str) -> tuple[dict[float, Picture], str]:
+def _read(session: Session, instants: list[float]) -> tuple[dict[float, Picture], str]:
     """Pictures of one session by instant, and why others are not among them."""
     from bench_lib.video import VideoError, inspect, open_session
 
+    # A few instants of a long video: this reader seeks, the other one walks.
     stretches = tuple((t_s, t_s + 0.5 / GRID_FPS) for t_s in instants)
     found: dict[float, Picture] = {}
     try:
         height, width = inspect(session.spans[0].file).size
         scale = math.sqrt(AREA / (height * width))
         size = max(1, round(height * scale)), max(1, round(width * scale))
-        with open_session(session, GRID_FPS, stretches, size, reader=reader) as stream:
+        with open_session(session, GRID_FPS, stretches, size, reader="pyav") as stream:
             for sample in stream:
                 source = _jpeg(sample.frame.pixels(size))
                 found[round(sample.t_s, 6)] = Picture("", source, width=size[1], height=size[0])

@@ -141,7 +141,7 @@ def _score(found: Found, capability: str) -> Tile:
 
 
 def _peak(material: Material) -> Tile:
-    found = tables.peaks(material)["bytes"]
+    found = tables.peaks(material)["peak_bytes"]
     if found.empty:
         return Tile("peak state", DASH, "no session followed another yet")
     if not found.any():

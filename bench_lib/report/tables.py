@@ -12,8 +12,9 @@ from bench_lib import measure
 from bench_lib.report.data import OUTCOMES, Material
 from bench_lib.report.text import DASH, duration, size
 from bench_lib.report.theme import colour
-from bench_lib.score import stats
+from bench_lib.score import stats, storage
 from bench_lib.score.stats import Estimate
+from bench_lib.score.storage import PriorState
 
 
 @dataclass(frozen=True)
@@ -116,35 +117,27 @@ def by_task(material: Material) -> Iterable[tuple[str, str, pd.DataFrame]]:
 
 
 def peaks(material: Material) -> pd.DataFrame:
-    """Per trajectory its largest state of completed sessions and the earlier video then.
-
-    Of equal peaks the latest counts. Columns: `trajectory`, `bytes`, `prior_s`, `bytes_per_hour`;
-    trajectories in which no session followed another are not in it (APM-Bench, Eq. 2).
-    """
-    later = material.stretches[material.stretches["prior_s"] > 0]
-    last = later.sort_values(["prior_bytes", "prior_s"]).groupby("trajectory").tail(1)
-    found = last.rename(columns={"prior_bytes": "bytes"}).sort_values("trajectory")
-    found["bytes_per_hour"] = found["bytes"] / (found["prior_s"] / 3600)
-    return found[["trajectory", "bytes", "prior_s", "bytes_per_hour"]]
+    """Per trajectory its largest state of completed sessions (`bench_lib.score.storage.peaks`)."""
+    states = zip(
+        *(material.stretches[n] for n in ("trajectory", "prior_s", "prior_bytes")), strict=True
+    )
+    return storage.peaks(PriorState(name, prior_s / 3600, size) for name, prior_s, size in states)
 
 
 def state(material: Material) -> Table:
     """The largest memory of completed sessions of each trajectory, and their mean."""
     found = peaks(material)
-    columns = zip(*(found[name] for name in found.columns), strict=True)
+    columns = ("hours", "peak_bytes", "bytes_per_hour")
+    lines = list(zip(found["trajectory"], *(found[name] for name in columns), strict=True))
+    if lines:
+        lines.append((f"mean of {len(found):,}", *(float(found[name].mean()) for name in columns)))
     rows = [
-        Row((Cell(name), Cell(size(peak)), Cell(duration(prior_s)), Cell(size(per_hour))))
-        for name, peak, prior_s, per_hour in columns
-    ]
-    if len(found):
-        mean = found[["bytes", "prior_s", "bytes_per_hour"]].mean()
-        cells = (
-            Cell(f"mean of {len(found):,}"),
-            Cell(size(mean["bytes"])),
-            Cell(duration(mean["prior_s"])),
-            Cell(size(mean["bytes_per_hour"])),
+        Row(
+            (Cell(name), Cell(size(peak)), Cell(duration(hours * 3600)), Cell(size(per_hour))),
+            "mean" if at == len(found) else "plain",
         )
-        rows.append(Row(cells, "mean"))
+        for at, (name, hours, peak, per_hour) in enumerate(lines)
+    ]
     missing = material.stretches["trajectory"].nunique() - len(found)
     note = "Measured when a session begins, so the current one is not in it. The mean per hour is "
     note += "the storage per hour of APM-Bench (Eq. 2)."

@@ -27,9 +27,10 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.2f} h"
 
 
-def clipped(name: str, length: int = 18) -> str:
-    """A name short enough for a figure."""
-    return name if len(name) <= length else f"{name[: length - 1]}…"
+def clipped(name: str, length: int = 14) -> str:
+    """A name short enough for a figure: its begin and, where names differ, its end."""
+    end = length * 2 // 3
+    return name if len(name) <= length else f"{name[: length - 1 - end]}…{name[-end:]}"
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
