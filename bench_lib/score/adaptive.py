@@ -7,6 +7,9 @@ before the two polarities are averaged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pandas as pd
 
 from bench_lib.score.cells import Cells, macro, scaled
@@ -23,21 +26,27 @@ PERCENT = scaled(macro, 100)
 def decision_scores(data: Instances) -> pd.DataFrame:
     """Positive rate, negative rate and balanced accuracy per task, then pooled; percent."""
     rows = data.adaptive
-    lines = []
-    for name in [*_codes(data), POOLED]:
-        own = rows if name == POOLED else rows[rows["task"] == name]
-        pooled = "pooled over tasks, " if name == POOLED else ""
-        for polarity in POLARITIES:
-            part = own[own["polarity"] == polarity]
-            cells = Cells.of(part, "decided", "polarity", names=[polarity])
-            found = estimate(cells, PERCENT, linear=True)
-            lines.append(
-                line(name, f"{polarity} rate", found, len(part), f"{pooled}mean of probes")
+    rows = rows[rows["polarity"].notna()]
+    codes, lines = _codes(data), []
+    by_task = Cells.of(_sided(rows), "decided", "side", names=_sides(codes))
+    pooled = Cells.of(rows, "decided", "polarity", names=POLARITIES)
+    expected = _sided(rows)["side"].value_counts()
+    for name in [*codes, POOLED]:
+        cells = pooled if name == POOLED else _named(by_task, name)
+        how = "pooled over tasks, " if name == POOLED else ""
+        number = [
+            int(
+                sum(
+                    expected.get(side, 0) for side in _sides(codes if name == POOLED else [name], p)
+                )
             )
-        known = own[own["polarity"].notna()]
-        found = estimate(Cells.of(known, "decided", "polarity", names=POLARITIES), PERCENT)
-        how = f"{pooled}mean of two polarity rates"
-        lines.append(line(name, "balanced accuracy", found, len(known), how))
+            for p in POLARITIES
+        ]
+        for polarity, count in zip(POLARITIES, number, strict=True):
+            found = estimate(cells.only(polarity), PERCENT, linear=True)
+            lines.append(line(name, f"{polarity} rate", found, count, f"{how}mean of probes"))
+        found, how = estimate(cells, PERCENT), f"{how}mean of two polarity rates"
+        lines.append(line(name, "balanced accuracy", found, sum(number), how))
     return table(lines)
 
 
@@ -45,12 +54,25 @@ def gate_rates(data: Instances) -> pd.DataFrame:
     """Balanced gate pass rate per task: equals decision balanced accuracy but for ERA; percent."""
     rows = data.adaptive
     rows = rows[rows["polarity"].notna()]
-    lines = []
-    for code in _codes(data):
-        own = rows[rows["task"] == code]
-        found = estimate(Cells.of(own, "passed", "polarity", names=POLARITIES), PERCENT)
-        lines.append(line(code, "gate pass rate", found, len(own), "mean of two polarity rates"))
+    codes, lines = _codes(data), []
+    cells = Cells.of(_sided(rows), "passed", "side", names=_sides(codes))
+    for code in codes:
+        found, count = estimate(_named(cells, code), PERCENT), int((rows["task"] == code).sum())
+        lines.append(line(code, "gate pass rate", found, count, "mean of two polarity rates"))
     return table(lines)
+
+
+def _sided(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(side=rows["task"].astype(str) + " " + rows["polarity"].astype(str))
+
+
+def _sides(codes: Sequence[str], *polarities: str) -> list[str]:
+    return [f"{code} {polarity}" for code in codes for polarity in polarities or POLARITIES]
+
+
+def _named(cells: Cells, code: str) -> Cells:
+    """The two cells of a task, named by polarity."""
+    return replace(cells.only(*_sides([code])), names=POLARITIES)
 
 
 def quality_items(data: Instances) -> pd.DataFrame:
@@ -67,15 +89,15 @@ def quality_scores(data: Instances) -> pd.DataFrame:
     """Response quality after the gate (Eq. 3) per task and their plain mean, 20 to 100."""
     items = quality_items(data)
     rows, codes = data.adaptive, _codes(data)
-    lines = []
+    cells, lines = Cells.of(items, "value", "task", names=codes), []
     for code in codes:
         own = rows[rows["task"] == code]
-        found = estimate(Cells.of(items, "value", "task", names=[code]), PERCENT, linear=True)
+        found = estimate(cells.only(code), PERCENT, linear=True)
         parts = [_left(own, found.n), _unjudged(own)]
         note = "; ".join(part for part in parts if part)
         how = "mean over candidates with a judged probe (Eq. 3)"
         lines.append(line(code, "response quality", found, _candidates(own), how, note=note))
-    found = estimate(Cells.of(items, "value", "task", names=codes), PERCENT)
+    found = estimate(cells, PERCENT)
     lines.append(
         line(AVERAGE, "response quality", found, _candidates(rows), "mean over tasks",
              note=_unjudged(rows))

@@ -27,13 +27,11 @@ LOWEST, HIGHEST = 1.0, 5.0
 
 def task_scores(data: Instances) -> pd.DataFrame:
     """A row per task of the benchmark in its order; percent."""
-    items, bounds = _all_items(data)
+    cells, bounds = _all_cells(data)
     rows = []
-    for task in data.bench.tasks:
-        if task.reply == "free":
-            continue
+    for task in _scored_tasks(data):
         own = _rows(data, task)
-        found = estimate(_cells(items, [task.code]), scaled(macro, 100), linear=True)
+        found = estimate(cells.only(task.code), scaled(macro, 100), linear=True)
         rows.append(
             line(
                 task.code,
@@ -51,8 +49,8 @@ def task_scores(data: Instances) -> pd.DataFrame:
 
 def capability_scores(data: Instances) -> pd.DataFrame:
     """A row per capability and one for the overall score; percent."""
-    items, bounds = _all_items(data)
-    tasks = [task for task in data.bench.tasks if task.reply != "free"]
+    cells, bounds = _all_cells(data)
+    tasks = _scored_tasks(data)
     groups = [[t for t in tasks if t.capability == name] for name in data.bench.capabilities]
     groups = [group for group in groups if group]
     rows = []
@@ -64,7 +62,7 @@ def capability_scores(data: Instances) -> pd.DataFrame:
         else:
             statistic, how = scaled(macro, 100), "mean over tasks"
         own = pd.concat([_rows(data, task) for task in group])
-        found = estimate(_cells(items, codes), statistic)
+        found = estimate(cells.only(*codes), statistic)
         rows.append(
             line(
                 name,
@@ -116,16 +114,20 @@ def split(
     return pd.concat(tables, ignore_index=True)
 
 
-def _all_items(data: Instances) -> tuple[pd.DataFrame, tuple[pd.DataFrame, pd.DataFrame] | None]:
-    """Items of the scores and, where probes are unjudged, those of both bounds."""
-    items = main_items(data)
+def _scored_tasks(data: Instances) -> list[Task]:
+    return [task for task in data.bench.tasks if task.reply != "free"]
+
+
+def _all_cells(data: Instances) -> tuple[Cells, tuple[Cells, Cells] | None]:
+    """Cells of the tasks and, where probes are unjudged, those of both bounds."""
+    names = [task.code for task in _scored_tasks(data)]
+
+    def cells(unjudged: float | None = None) -> Cells:
+        return Cells.of(main_items(data, unjudged), "value", "task", names=names)
+
     if not data.rows["unjudged"].any():
-        return items, None
-    return items, (main_items(data, LOWEST), main_items(data, HIGHEST))
-
-
-def _cells(items: pd.DataFrame, codes: list[str]) -> Cells:
-    return Cells.of(items, "value", "task", names=codes)
+        return cells(), None
+    return cells(), (cells(LOWEST), cells(HIGHEST))
 
 
 def _rows(data: Instances, task: Task) -> pd.DataFrame:
@@ -139,13 +141,13 @@ def _scored(rows: pd.DataFrame) -> int:
 
 def _bounds(
     rows: pd.DataFrame,
-    items: tuple[pd.DataFrame, pd.DataFrame] | None,
+    cells: tuple[Cells, Cells] | None,
     codes: list[str],
     statistic: Statistic,
 ) -> tuple[float, float] | None:
-    if items is None or not rows["unjudged"].any():
+    if cells is None or not rows["unjudged"].any():
         return None
-    low, high = (_cells(part, codes).value(statistic) for part in items)
+    low, high = (part.only(*codes).value(statistic) for part in cells)
     return low, high
 
 

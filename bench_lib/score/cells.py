@@ -22,13 +22,16 @@ Statistic = Callable[[Floats, Floats], Floats]
 
 @dataclass(frozen=True)
 class Cells:
-    """Sums and counts `[G, K]` of G clusters and K named cells."""
+    """Sums and counts `[G, K]` of G clusters and K named cells.
+
+    `binary` says of each cell whether all its items are 0 or 1.
+    """
 
     names: tuple[str, ...]
     clusters: tuple[str, ...]
     sums: Floats
     counts: Floats
-    binary: bool = False
+    binary: tuple[bool, ...] = ()
 
     @classmethod
     def of(
@@ -49,19 +52,25 @@ class Cells:
         rows = rows[rows[cell].isin(names)]
         if clusters is None:
             clusters = sorted(rows[cluster].astype(str).unique())
-        width, height = len(names), len(clusters)
-        column = pd.Categorical(rows[cell], categories=list(names)).codes.astype(np.int64)
-        row = pd.Categorical(rows[cluster].astype(str), categories=list(clusters)).codes
-        flat = row.astype(np.int64) * width + column
+        shape, size = (len(clusters), len(names)), len(clusters) * len(names)
+        column = _places(names, rows[cell])
+        row = _places(clusters, rows[cluster].astype(str))
+        flat = row * len(names) + column
         values = rows[value].to_numpy(dtype=float)
-        shape, size = (height, width), height * width
+        other = np.bincount(column, ~np.isin(values, (0.0, 1.0)), minlength=len(names))
         return cls(
             names,
             tuple(clusters),
             np.bincount(flat, values, minlength=size).reshape(shape).astype(float),
             np.bincount(flat, minlength=size).reshape(shape).astype(float),
-            bool(np.isin(values, (0.0, 1.0)).all()),
+            tuple(bool(count == 0) for count in other),
         )
+
+    def only(self, *names: str) -> Cells:
+        """The cells of these names, in this order."""
+        places = [self.names.index(name) for name in names]
+        binary = tuple(self.binary[place] for place in places) if self.binary else ()
+        return Cells(names, self.clusters, self.sums[:, places], self.counts[:, places], binary)
 
     @cached_property
     def total(self) -> tuple[Floats, Floats]:
@@ -99,6 +108,12 @@ class Cells:
         size = len(self.clusters)
         weights = rng.multinomial(size, np.full(size, 1 / size), size=repeats).astype(float)
         return statistic(weights @ self.sums, weights @ self.counts)
+
+
+def _places(names: Sequence[str], column: pd.Series) -> NDArray[np.intp]:
+    """Position of each value among the names."""
+    place = {name: number for number, name in enumerate(names)}
+    return column.map(place).to_numpy(dtype=np.intp)
 
 
 def means(sums: Floats, counts: Floats) -> Floats:
@@ -140,7 +155,7 @@ def side_by_side(first: Cells, second: Cells) -> Cells:
         first.clusters,
         np.concatenate([first.sums, second.sums], axis=1),
         np.concatenate([first.counts, second.counts], axis=1),
-        first.binary and second.binary,
+        (*first.binary, *second.binary),
     )
 
 

@@ -76,7 +76,7 @@ def instances(
     keys = list(zip(table["candidate"], table["probe"], strict=True))
     if asked is not None:
         wanted = set(asked)
-        table = table[[key in wanted for key in keys]]
+        table = table[pd.Series([key in wanted for key in keys], index=table.index, dtype=bool)]
         keys = [key for key in keys if key in wanted]
     notes: list[str] = []
     found = _newest(responses, set(keys), notes)

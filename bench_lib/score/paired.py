@@ -78,7 +78,7 @@ def _test(
 ) -> tuple[float, str, str]:
     if np.isnan(found.value) or found.clusters < 2:
         return float("nan"), "", ""
-    single = len(first.names) == 1 and first.binary and second.binary
+    single = first.binary == second.binary == (True,)
     if single and (first.counts == 1).all():
         gained = int((second.sums > first.sums).sum())
         lost = int((second.sums < first.sums).sum())

@@ -101,7 +101,7 @@ def bootstrap(
 def _constant(cells: Cells, value: float, bounds: tuple[float, float], level: float) -> Estimate:
     """All clusters agree: for one 0/1 rate each cluster is one trial of an exact interval."""
     size, n = cells.G, cells.n
-    if not (cells.binary and len(cells.names) == 1 and bounds[1] > bounds[0]):
+    if cells.binary != (True,) or np.isinf(bounds[1]):
         note = "no variation between clusters: no interval"
         return Estimate(value, se=0.0, n=n, clusters=size, note=note)
     share = cells.total[0][0] / cells.total[1][0]
@@ -123,7 +123,7 @@ def design_effect(cells: Cells, statistic: Statistic) -> float:
     share, n = float(sums.sum() / counts.sum()), float(counts.sum())
     naive = share * (1 - share) / n
     se = jackknife(cells.filled(), statistic)[2] if cells.G > 1 else float("nan")
-    return se**2 / naive if cells.binary and naive else float("nan")
+    return se**2 / naive if all(cells.binary) and naive else float("nan")
 
 
 def quantile(
@@ -150,6 +150,12 @@ def quantile(
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     how = f"cluster bootstrap, {len(drawn)}"
     return Estimate(value, float(low), float(high), float(found.std()), len(numbers), size, how)
+
+
+def population_sd(values: ArrayLike) -> float:
+    """Spread of a few systems taken as all there are: divided by their number, not one less."""
+    numbers = np.asarray(values, dtype=float)
+    return float(numbers.std(ddof=0)) if len(numbers) else float("nan")
 
 
 def holm(p: ArrayLike) -> Floats:

@@ -1,0 +1,192 @@
+"""What a benchmark gives away without any video: baselines that use no frame.
+
+Each shortcut answers every instance it can and is scored like a method. Whatever it learns (the
+commonest letter, a length) it learns from the other trajectories only. Their replies have no text
+for a judge, so adaptive scores appear as the bounds between the worst and the best text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from bench_lib.schema import Candidate, Decision, Probe, Response, Trajectory
+from bench_lib.score.adaptive import decision_scores
+from bench_lib.score.aggregate import task_scores
+from bench_lib.score.gate import gate
+from bench_lib.score.instances import instances
+from bench_lib.tasks import APM_BENCH, Bench
+
+SILENT, SPEAK, LETTER, LENGTH = "always SILENT", "always INTERVENE", "letter prior", "window length"
+LONE = "one trajectory: nothing to learn from"
+
+
+def always(
+    trajectories: Sequence[Trajectory], decision: Decision, bench: Bench = APM_BENCH
+) -> list[Response]:
+    """The same decision at every adaptive probe; ERA's option is the commonest letter elsewhere."""
+    letters = _letters(trajectories, bench)
+    return [
+        _response(trajectory, candidate, probe, bench, decision, letters(trajectory, candidate))
+        for trajectory, candidate, probe in _instances(trajectories)
+        if bench.task(candidate.task).adaptive
+    ]
+
+
+def letter_prior(trajectories: Sequence[Trajectory], bench: Bench = APM_BENCH) -> list[Response]:
+    """The letter that is right most often in the other trajectories, for each number of options."""
+    letters = _letters(trajectories, bench)
+    return [
+        _response(trajectory, candidate, probe, bench, None, letters(trajectory, candidate))
+        for trajectory, candidate, probe in _instances(trajectories)
+        if bench.task(candidate.task).reply == "choice"
+    ]
+
+
+def window_length(trajectories: Sequence[Trajectory], bench: Bench = APM_BENCH) -> list[Response]:
+    """INTERVENE when the announced interval is short (or long) by a limit learnt elsewhere."""
+    lengths = window_lengths(trajectories)
+    rules = {
+        (code, trajectory.id): _rule(group[group["trajectory"] != trajectory.id])
+        for code, group in lengths.groupby("task")
+        for trajectory in trajectories
+    }
+    out = []
+    for trajectory, candidate, probe in _instances(trajectories):
+        if not bench.task(candidate.task).interval or probe.interval is None:
+            continue
+        rule = rules.get((candidate.task, trajectory.id))
+        decision: Decision | None = None
+        if rule is not None:
+            short = probe.interval[1] - probe.interval[0] <= rule[0]
+            decision = "INTERVENE" if short == rule[1] else "SILENT"
+        out.append(_response(trajectory, candidate, probe, bench, decision, None))
+    return out
+
+
+def window_lengths(trajectories: Iterable[Trajectory]) -> pd.DataFrame:
+    """Length in seconds of every announced interval with its polarity."""
+    rows = [
+        (t.id, c.task, c.id, p.id, p.polarity, p.interval[1] - p.interval[0])
+        for t, c, p in _instances(trajectories)
+        if p.interval is not None and p.polarity is not None
+    ]
+    columns = ["trajectory", "task", "candidate", "probe", "polarity", "length_s"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def length_leak(trajectories: Iterable[Trajectory]) -> pd.DataFrame:
+    """Median interval of both polarities by task, and how well length alone tells them apart.
+
+    `separation` is the probability that a positive window is shorter than a negative one (ties
+    count half): 0.5 leaks nothing, 0 and 1 everything.
+    """
+    lengths, rows = window_lengths(trajectories), []
+    for task, group in lengths.groupby("task", sort=False):
+        values = {
+            p: group.loc[group["polarity"] == p, "length_s"].to_numpy()
+            for p in ("positive", "negative")
+        }
+        row: dict[str, object] = {"task": task}
+        for polarity, found in values.items():
+            row[f"{polarity}_n"] = len(found)
+            row[f"{polarity}_median_s"] = float(np.median(found)) if len(found) else np.nan
+        gaps = values["negative"][None, :] - values["positive"][:, None]
+        row["separation"] = float(((gaps > 0) + 0.5 * (gaps == 0)).mean()) if gaps.size else np.nan
+        rows.append(row)
+    columns = ["task", "positive_n", "positive_median_s", "negative_n", "negative_median_s",
+               "separation"]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def shortcut_scores(trajectories: Sequence[Trajectory], bench: Bench = APM_BENCH) -> pd.DataFrame:
+    """Score tables of all shortcuts with a column `shortcut`, only the tasks each one answers."""
+    made: dict[str, list[Response]] = {
+        LETTER: letter_prior(trajectories, bench),
+        SILENT: always(trajectories, "SILENT", bench),
+        SPEAK: always(trajectories, "INTERVENE", bench),
+        LENGTH: window_length(trajectories, bench),
+    }
+    parts = []
+    for name, responses in made.items():
+        asked = {(r.candidate, r.probe) for r in responses}
+        data = instances(trajectories, responses, bench=bench, asked=asked)
+        found = pd.concat([task_scores(data), decision_scores(data)])
+        parts.append(found[found["expected"] > 0].assign(shortcut=name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _instances(
+    trajectories: Iterable[Trajectory],
+) -> Iterator[tuple[Trajectory, Candidate, Probe]]:
+    for trajectory in trajectories:
+        for candidate in trajectory.candidates:
+            for probe in candidate.probes:
+                yield trajectory, candidate, probe
+
+
+def _letters(
+    trajectories: Sequence[Trajectory], bench: Bench
+) -> Callable[[Trajectory, Candidate], str | None]:
+    """The commonest key among candidates of other trajectories with as many options."""
+    everywhere: dict[int, Counter[str]] = {}
+    own: dict[tuple[str, int], Counter[str]] = {}
+    for trajectory in trajectories:
+        for candidate in trajectory.candidates:
+            if candidate.answer is None or not candidate.options:
+                continue
+            size = len(candidate.options)
+            everywhere.setdefault(size, Counter())[candidate.answer] += 1
+            own.setdefault((trajectory.id, size), Counter())[candidate.answer] += 1
+
+    def commonest(trajectory: Trajectory, candidate: Candidate) -> str | None:
+        size = len(candidate.options)
+        rest = everywhere.get(size, Counter()) - own.get((trajectory.id, size), Counter())
+        return min(rest, key=lambda letter: (-rest[letter], letter)) if rest else None
+
+    return commonest
+
+
+def _rule(lengths: pd.DataFrame) -> tuple[float, bool] | None:
+    """The limit, and whether short means INTERVENE, of best balanced accuracy, if any."""
+    positive = np.sort(lengths.loc[lengths["polarity"] == "positive", "length_s"].to_numpy())
+    negative = np.sort(lengths.loc[lengths["polarity"] == "negative", "length_s"].to_numpy())
+    if not len(positive) or not len(negative):
+        return None
+    limits = np.unique(np.concatenate([positive, negative]))
+    hit = np.searchsorted(positive, limits, side="right") / len(positive)
+    false = np.searchsorted(negative, limits, side="right") / len(negative)
+    gain = hit - false
+    best = int(np.argmax(np.abs(gain)))
+    return float(limits[best]), bool(gain[best] >= 0)
+
+
+def _response(
+    trajectory: Trajectory,
+    candidate: Candidate,
+    probe: Probe,
+    bench: Bench,
+    decision: Decision | None,
+    option: str | None,
+) -> Response:
+    task = bench.task(candidate.task)
+    known = option is not None if task.reply == "choice" else decision is not None
+    response = Response(
+        trajectory=trajectory.id,
+        session=probe.session,
+        candidate=candidate.id,
+        probe=probe.id,
+        task=candidate.task,
+        polarity=probe.polarity,
+        cutoff_s=probe.t_s,
+        closed=probe.closed,
+        status="ok" if known else "not_run",
+        option=option if known and decision != "SILENT" else None,
+        decision=decision,
+        error="" if known else LONE,
+    )
+    passed = gate(task, probe.polarity, response, candidate.answer)
+    return response.model_copy(update={"passed": passed})
