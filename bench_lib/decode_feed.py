@@ -81,6 +81,11 @@ class Feed:
             self._over = message.head["kind"] in ("done", "error")
             yield message
 
+    @property
+    def ready_bytes(self) -> int:
+        """Bytes that wait to be taken."""
+        return self._bytes
+
     def close(self) -> None:
         """Stop. A process that is not done yet is killed; nothing is left behind."""
         with self._changed:
