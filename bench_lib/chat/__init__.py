@@ -6,11 +6,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from bench_lib.chat.base import Chat
-from bench_lib.errors import BenchError
+from bench_lib.errors import BenchError, nearest
+
+T = TypeVar("T")
 
 FORMS = ("endpoint:MODEL@URL", "vllm:MODEL", "recorded:FOLDER", "ideal", "a backbone's name")
 
@@ -24,27 +28,36 @@ def open(spec: str, **settings: Any) -> Chat:
     kind, _, rest = spec.partition(":")
     if kind == "endpoint":
         from bench_lib.chat.endpoint import Endpoint
-        from bench_lib.chat.settings import settings as endpoint_settings
+        from bench_lib.chat.settings import EndpointSettings
 
         found = re.fullmatch(r"(.+?)@(https?://.*)", rest)
         if not found:
             raise BenchError(f"{spec!r}: an endpoint is named endpoint:MODEL@http://host:8000/v1")
-        return Endpoint(found[1], found[2], endpoint_settings(**settings))
+        return Endpoint(found[1], found[2], _built(EndpointSettings, **settings))
     if kind == "vllm" and rest:
         from bench_lib.chat.vllm_offline import VllmChat
 
-        return VllmChat(rest, **settings)
+        return _built(VllmChat, rest, **settings)
     if kind == "recorded" and rest:
         from bench_lib.chat.recorded import RecordedChat
 
-        return RecordedChat(rest, **settings)
+        return _built(RecordedChat, rest, **settings)
     if spec == "ideal":
         from bench_lib.dollhouse.observer import IdealChat
 
-        return IdealChat(**settings)
+        return _built(IdealChat, **settings)
     if not spec or kind in ("endpoint", "vllm", "recorded", "ideal"):
         raise BenchError(f"{spec!r} names no model; forms: {', '.join(FORMS)}")
     from bench_lib import backbones
     from bench_lib.chat.local import LocalChat
 
-    return LocalChat(backbones.load(spec), **settings)
+    return LocalChat(_built(backbones.load, spec, **settings))
+
+
+def _built(maker: Callable[..., T], *args: Any, **settings: Any) -> T:
+    """Call it; BenchError names the nearest setting for one that it does not have."""
+    known = list(inspect.signature(maker).parameters)[len(args) :]
+    for name in settings:
+        if name not in known:
+            raise BenchError(f"no setting {name!r}; {nearest(name, known)}")
+    return maker(*args, **settings)

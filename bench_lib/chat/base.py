@@ -124,7 +124,7 @@ class Chat(ABC):
     def frame_size(self, native: Size, max_pixels: int) -> Size:
         """The size at which frames are best sent; by default the native one within the limit."""
         scale = min(1.0, (max_pixels / (native[0] * native[1])) ** 0.5)
-        return round(native[0] * scale), round(native[1] * scale)
+        return max(1, int(native[0] * scale)), max(1, int(native[1] * scale))
 
     @abstractmethod
     def complete(

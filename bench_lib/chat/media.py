@@ -93,7 +93,9 @@ def mp4(frames: Sequence[Frame], size: Size | None) -> bytes:
     gaps = [b.t_s - a.t_s for a, b in pairwise(frames)]
     rate = Fraction(1 / float(np.median(gaps)) if gaps else 1).limit_denominator(1000)
     with av.open(buffer, "w", format="mp4") as container:
-        stream: Any = container.add_stream("libx264", rate=rate, options={"crf": "18"})
+        stream: Any = container.add_stream(
+            "libx264", rate=rate, options={"crf": "18", "preset": "veryfast"}
+        )
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         stream.time_base = Fraction(1, 1000)
         stream.codec_context.time_base = Fraction(1, 1000)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from bench_lib.chat.redact import redacted
 from bench_lib.errors import BenchError, nearest
 
 Structured = Literal["none", "json_object", "json_schema"]
@@ -16,9 +19,12 @@ LimitField = Literal["max_tokens", "max_completion_tokens"]
 Switch = Literal["", "on", "off"]
 
 
+_SECRET = re.compile(r'"[^"]*(?:api_?key|secret|password|authorization|access_token)[^"]*":', re.I)
+
+
 @dataclass(frozen=True)
 class EndpointSettings:
-    """Settings of an OpenAI-compatible server; the first two groups shape replies.
+    """Settings of an OpenAI-compatible server; those before `media` shape replies.
 
     Replies:
         revision: Weights or snapshot behind the model name. Where given, it replaces the address in
@@ -32,7 +38,7 @@ class EndpointSettings:
         limit_field: Name of the token limit.
         send_contract: Send the contract's name as request metadata.
         logprobs: Log-probabilities of the first token to ask for, where logits are kept.
-        extra: Merged into the body of each request: what else a server understands.
+        extra: Merged into the body of each request: what else a server understands, no secrets.
         embedding_model: Model for `embed`; empty means lexical vectors made here.
 
     Media:
@@ -49,7 +55,8 @@ class EndpointSettings:
         concurrency: Requests under way at once.
         timeout_s: Longest silence of the server. deadline_s: longest time of one request.
         retries, backoff_s, max_wait_s: Further tries after transport failures; the first wait,
-            doubled each time with jitter; the longest single wait, also for `Retry-After`.
+            doubled each time with jitter; the longest single wait, also for `Retry-After`. By
+            default a server may be away for two to three minutes, which a restart of vLLM takes.
         stream: Ask for a streamed reply; without it the first token's time is that of the last.
 
     Limits:
@@ -83,7 +90,7 @@ class EndpointSettings:
     concurrency: int = 8
     timeout_s: float = 120.0
     deadline_s: float = 900.0
-    retries: int = 8
+    retries: int = 10
     backoff_s: float = 0.5
     max_wait_s: float = 60.0
     stream: bool = True
@@ -110,6 +117,9 @@ class EndpointSettings:
             raise BenchError(
                 "endpoint setting media='file' needs media_folder, which the server reads"
             )
+        told = json.dumps(self.extra, default=str)
+        if redacted(told) != told or _SECRET.search(told):
+            raise BenchError("endpoint setting extra holds a key; name its variable with key_env")
         if self.max_cost and not (self.price_in or self.price_out):
             raise BenchError(
                 "endpoint setting max_cost needs price_in and price_out, per million tokens"
@@ -118,7 +128,8 @@ class EndpointSettings:
     def shaping(self) -> dict[str, Any]:
         """The settings on which a reply depends, for cache keys and manifests."""
         record = asdict(self)
-        return {name: record[name] for name in _names()[: _names().index("media")]}
+        names = [f.name for f in fields(self)]
+        return {name: record[name] for name in names[: names.index("media")]}
 
 
 CHOICES: dict[str, Any] = {
@@ -129,15 +140,3 @@ CHOICES: dict[str, Any] = {
     "limit_field": LimitField,
     "thinking": Switch,
 }
-
-
-def _names() -> list[str]:
-    return [f.name for f in fields(EndpointSettings)]
-
-
-def settings(**given: Any) -> EndpointSettings:
-    """Settings from keywords; BenchError names the nearest known one for a misspelt name."""
-    for name in given:
-        if name not in _names():
-            raise BenchError(f"an endpoint has no setting {name!r}; {nearest(name, _names())}")
-    return EndpointSettings(**given)

@@ -35,6 +35,7 @@ class Transport:
         self.settings = settings
         self._slots = threading.BoundedSemaphore(settings.concurrency)
         self._resume_at = 0.0
+        self._down = False
         self._jitter = random.Random()  # waits only; no reply depends on it
         timeout = httpx.Timeout(
             settings.timeout_s, connect=min(10.0, settings.timeout_s), pool=None
@@ -67,33 +68,43 @@ class Transport:
         return self.persist(once)
 
     def persist(self, once: Callable[[], T]) -> T:
-        """Do it, and again after each Fault until the retries are used up (TransportError)."""
+        """Do it, and again after each Fault until the tries are used up (TransportError).
+
+        Once that has happened, each further call gets one try until one passes: a run of thousands
+        must not wait for a dead server thousands of times.
+        """
         s = self.settings
         with self._slots:
             for attempt in range(s.retries + 1):
                 time.sleep(max(0.0, self._resume_at - time.monotonic()))
                 try:
-                    return once()
+                    result = once()
                 except Fault as fault:
-                    told = redacted(str(fault), s.key_env)
-                    if attempt == s.retries:
-                        raise TransportError(
-                            f"{self.url} failed {attempt + 1} times, last: {told}"
-                        ) from None
-                    wait_s = fault.wait_s
-                    if wait_s is None:
-                        wait_s = min(s.max_wait_s, s.backoff_s * 2**attempt)
-                        wait_s *= self._jitter.uniform(0.5, 1.0)
-                    elif wait_s > s.max_wait_s:
-                        raise TransportError(
-                            f"{self.url} asks to wait {wait_s:g} s, more than max_wait_s="
-                            f"{s.max_wait_s:g}: {told}"
-                        ) from None
-                    else:
-                        self._resume_at = max(self._resume_at, time.monotonic() + wait_s)
-                        wait_s *= self._jitter.uniform(1.0, 1.1)
-                    time.sleep(wait_s)
-        raise AssertionError("unreachable")
+                    wait_s = self._wait_s(fault, attempt)
+                else:
+                    self._down = False
+                    return result
+                time.sleep(wait_s)
+        raise AssertionError("the last try returns or raises")
+
+    def _wait_s(self, fault: Fault, attempt: int) -> float:
+        """How long to wait after a fault; TransportError where that is in vain."""
+        s, wait_s = self.settings, fault.wait_s
+        told = redacted(str(fault), s.key_env)
+        if self._down or attempt == s.retries:
+            self._down = True
+            tries = "once" if attempt == 0 else f"{attempt + 1} times"
+            raise TransportError(f"{self.url} failed {tries}, last: {told}") from None
+        if wait_s is None:
+            longest = min(s.max_wait_s, s.backoff_s * 2**attempt)
+            return longest * self._jitter.uniform(0.5, 1.0)
+        if wait_s > s.max_wait_s:
+            raise TransportError(
+                f"{self.url} asks to wait {wait_s:g} s, more than max_wait_s={s.max_wait_s:g}: "
+                f"{told}"
+            ) from None
+        self._resume_at = max(self._resume_at, time.monotonic() + wait_s)
+        return wait_s * self._jitter.uniform(1.0, 1.1)
 
     @contextmanager
     def _response(self, method: str, path: str, **content: Any) -> Iterator[httpx.Response]:

@@ -14,6 +14,7 @@ from bench_lib.chat import media
 from bench_lib.chat.base import Contract, Frames, Message, Part, Sound, Text
 from bench_lib.chat.settings import EndpointSettings
 from bench_lib.methods.base import Generation
+from bench_lib.stream import Frame, Size
 
 KEPT_BYTES = 256 * 2**20
 """Encoded media kept for the next request: consecutive probes of a session share most frames."""
@@ -86,55 +87,58 @@ class Wire:
         return [self._image(part, index) for index in range(len(part.frames))]
 
     def _image(self, part: Frames, index: int) -> dict[str, Any]:
-        s, frame = self.settings, part.frames[index]
-        name = media.short_digest(media.digest(frame), part.size, s.image_format, s.quality)
-        url = self._url(
-            name,
-            f"image/{s.image_format}",
-            lambda: media.image(frame, part.size, s.image_format, s.quality),
-        )
-        image = {"url": url}
-        if s.media_resolution:
-            image["detail"] = s.media_resolution
+        form = self.settings.image_format
+        name, encode = self._picture(part.frames[index], part.size, form)
+        image = {"url": self._url(name, f"image/{form}", encode)}
+        if self.settings.media_resolution:
+            image["detail"] = self.settings.media_resolution
         return self._named({"type": "image_url", "image_url": image}, name)
 
+    def _picture(
+        self, frame: Frame, size: Size | None, form: str
+    ) -> tuple[str, Callable[[], bytes]]:
+        """A picture's name by content, and what encodes it."""
+        quality = self.settings.quality
+        name = media.short_digest(media.digest(frame), size, form, quality)
+        return name, lambda: media.image(frame, size, form, quality)
+
     def _video(self, part: Frames) -> dict[str, Any]:
-        s = self.settings
+        pictures = [self._picture(frame, part.size, "jpeg") for frame in part.frames]
         times = [round(f.t_s - part.frames[0].t_s, 6) for f in part.frames]
-        name = media.short_digest(
-            [media.digest(f) for f in part.frames], times, part.size, s.video, s.quality
-        )
-        if s.video == "mp4":
+        name = media.short_digest([name for name, _ in pictures], times, self.settings.video)
+        if self.settings.video == "mp4":
             url = self._url(name, "video/mp4", lambda: media.mp4(part.frames, part.size))
         else:
-            encoded = [media.image(f, part.size, "jpeg", s.quality) for f in part.frames]
-            joined = ",".join(b64encode(data).decode() for data in encoded)
-            url = f"data:video/jpeg;base64,{joined}"
+            url = "data:video/jpeg;base64," + ",".join(self._base64(*each) for each in pictures)
         return self._named({"type": "video_url", "video_url": {"url": url}}, name)
 
     def _named(self, item: dict[str, Any], name: str) -> dict[str, Any]:
         return item | {"uuid": name} if self.settings.media_ids else item
 
     def _url(self, name: str, kind: str, encode: Callable[[], bytes]) -> str:
-        """A data URL or a reference to a file that is written once."""
-        if self.settings.media == "file":
-            folder = Path(self.settings.media_folder).expanduser().resolve()
-            path = folder / f"{name}.{kind.partition('/')[2]}"
-            if not path.exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-                part.write_bytes(encode())
-                part.replace(path)
-            return path.as_uri()
+        """A data URL, or a reference to a file that is written once."""
+        if self.settings.media == "data":
+            return f"data:{kind};base64,{self._base64(name, encode)}"
+        folder = Path(self.settings.media_folder).expanduser().resolve()
+        path = folder / f"{name}.{kind.partition('/')[2]}"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+            draft.write_bytes(encode())
+            draft.replace(path)
+        return path.as_uri()
+
+    def _base64(self, name: str, encode: Callable[[], bytes]) -> str:
+        """Encoded media, kept while there is room, the longest unused going first."""
         with self._lock:
             if name in self._kept:
                 self._kept.move_to_end(name)
                 return self._kept[name]
-        url = f"data:{kind};base64,{b64encode(encode()).decode()}"
+        text = b64encode(encode()).decode()
         with self._lock:
             if name not in self._kept:
-                self._kept[name] = url
-                self._kept_bytes += len(url)
+                self._kept[name] = text
+                self._kept_bytes += len(text)
             while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
                 self._kept_bytes -= len(self._kept.popitem(last=False)[1])
-        return url
+        return text

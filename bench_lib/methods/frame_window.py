@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from bench_lib.chat.base import Frames, Message, Part, Text
 from bench_lib.chat.contract import probe
 from bench_lib.chat.turn import as_reply, ask
 from bench_lib.measure import count
+from bench_lib.methods import state as states
 from bench_lib.methods.base import Generation, InputClass, Method, Note, Query, Reply
 from bench_lib.schema import clock
 from bench_lib.stream import Clip, Frame, SessionInfo, Size
@@ -92,6 +93,10 @@ class FrameWindow(Method):
         if held is not None and self.persistent:
             past = (*past, replace(held, recorded_bytes=recorded_bytes))
         self.state = replace(self.state, past=past, current=None)
+
+    def state_bytes(self) -> Mapping[str, int]:
+        """Bytes of what is held of sessions, the current one included; frames by their pixels."""
+        return states.nbytes((self.state.past, self.state.current))
 
     @abstractmethod
     def shown(self) -> Sequence[Shown]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench_lib.chat.base import Contract, Frames, Message, Text
 from bench_lib.chat.endpoint import Endpoint
-from bench_lib.chat.settings import settings
+from bench_lib.chat.settings import EndpointSettings
 from bench_lib.methods.base import Generation
 from bench_lib.stream import ArrayFrame
 
@@ -37,7 +37,7 @@ def frame(t_s: float, shade: int, size: tuple[int, int] = (16, 24)) -> ArrayFram
 def connect(server: Server, **given: Any) -> Endpoint:
     """A client for which faults cost milliseconds."""
     quick = {"backoff_s": 0.001, "timeout_s": 2.0, "max_wait_s": 0.5, "revision": "1"}
-    return Endpoint(server.model, server.url, settings(**{**quick, **given}))
+    return Endpoint(server.model, server.url, EndpointSettings(**{**quick, **given}))
 
 
 @dataclass

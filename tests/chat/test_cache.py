@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from scripted_server import FREE, GREEDY, Server, connect, frame, user
@@ -183,6 +183,7 @@ def test_processes_with_the_same_requests_go_on_with_the_same_replies(tmp_path):
     assert len(list(tmp_path.glob("??/*.json"))) == 30
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_damaged_file_is_asked_for_again_and_mended(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("replies")

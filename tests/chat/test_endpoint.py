@@ -13,7 +13,7 @@ from scripted_server import FREE, GREEDY, Server, connect, frame, user
 
 from bench_lib import chat
 from bench_lib.chat.base import Contract, ContractBroken, Frames, Message, Sound, Text
-from bench_lib.chat.settings import settings
+from bench_lib.chat.settings import EndpointSettings
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
 from bench_lib.methods.base import Generation
@@ -47,6 +47,20 @@ def test_the_first_token_is_timed_where_the_stream_brings_it():
         reply = connect(server).complete(user("hm?"), FREE, GREEDY)
     assert reply.text == "abc"
     assert reply.done_at - reply.first_token_at > 0.04  # two of the gaps at least lie between
+
+
+def test_text_of_any_script_arrives_whole_however_the_bytes_come():
+    event = {"choices": [{"delta": {"content": "温牛奶 ☕"}, "finish_reason": "stop"}]}
+    data = f"data: {json.dumps(event, ensure_ascii=False)}\n\ndata: [DONE]\n\n".encode()
+
+    def bytewise(exchange):
+        exchange.stream()
+        for i in range(len(data)):
+            exchange.http.wfile.write(data[i : i + 1])
+            exchange.http.wfile.flush()
+
+    with Server(bytewise) as server:
+        assert connect(server).complete(user("hm?"), FREE, GREEDY).text == "温牛奶 ☕"
 
 
 def test_reasoning_is_kept_apart():
@@ -226,6 +240,13 @@ def test_the_id_names_the_address_unless_a_revision_does():
         ("endpoint:toy@http://host/v1", {"video": "webm"}, "images, jpeg, mp4|known"),
         ("endpoint:toy@http://host/v1", {"media": "file"}, "media_folder"),
         ("endpoint:toy@http://host/v1", {"max_cost": 1.0}, "price_in"),
+        ("endpoint:toy@http://host/v1", {"extra": {"api_key": "x"}}, "extra holds a key"),
+        (
+            "endpoint:toy@http://host/v1",
+            {"extra": {"x": ["sk-abcdefgh12345"]}},
+            "extra holds a key",
+        ),
+        ("ideal", {"eror_rate": 0.1}, "did you mean 'error_rate'"),
         ("vllm:", {}, "forms:"),
         ("", {}, "forms:"),
     ],
@@ -238,9 +259,10 @@ def test_a_wrong_name_or_setting_is_one_clear_line(spec, given, says):
 
 
 def test_only_settings_that_shape_replies_are_part_of_the_identity():
-    assert settings(retries=1, concurrency=3, key_env="K").shaping() == settings().shaping()
-    assert settings(thinking="on").shaping() != settings().shaping()
-    assert settings(image_format="png").shaping() != settings().shaping()
+    plain = EndpointSettings().shaping()
+    assert EndpointSettings(retries=1, concurrency=3, key_env="K").shaping() == plain
+    assert EndpointSettings(thinking="on").shaping() != plain
+    assert EndpointSettings(image_format="png").shaping() != plain
 
 
 def test_frames_without_a_size_keep_their_own():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_lib.chat.lexical import embed
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), max_size=4))
 def test_every_text_has_a_unit_vector(texts):
     vectors = embed(texts)

@@ -8,7 +8,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from scripted_server import FREE, GREEDY, Server, connect, user
@@ -139,6 +139,7 @@ def test_a_canary_that_cannot_be_asked_fails_with_the_reason():
     assert "no images here" in check.detail
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("ABCD"))))
 def test_agreement_counts_equal_pairs(pairs):
     found = agreement([a for a, _ in pairs], [b for _, b in pairs])

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_server import FREE, GREEDY, Server, connect, frame, user
 
@@ -109,6 +109,7 @@ def test_a_wait_beyond_the_limit_is_an_error_at_once():
     assert len(server.requests) == 1
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_retry_after_in_seconds_and_nonsense(n):
     assert retry_after_s(str(n)) == n
@@ -143,6 +144,24 @@ def test_a_killed_and_restarted_server_is_waited_for(tmp_path):
         with server:  # again, at the same port
             assert [c.result().text for c in calls] == [f"q{i}"[::-1] for i in range(40)]
     assert len(list(tmp_path.glob("??/*.json"))) == 40
+
+
+def test_a_dead_server_is_waited_for_once_and_then_asked_once_a_call():
+    server = Server(lambda e: e.error(503, "gone"))
+    with server:
+        endpoint = connect(server, retries=3)
+        for tries in (4, 1, 1):
+            before = len(server.requests)
+            with pytest.raises(TransportError, match="gone"):
+                endpoint.complete(user("hm?"), FREE, GREEDY)
+            assert len(server.requests) - before == tries
+        server.handler = lambda e: e.reply("ok")
+        endpoint.complete(user("hm?"), FREE, GREEDY)
+        server.handler = lambda e: e.error(503, "gone again")
+        before = len(server.requests)
+        with pytest.raises(TransportError, match="failed 4 times"):
+            endpoint.complete(user("hm?"), FREE, GREEDY)
+        assert len(server.requests) - before == 4  # it had come back, so it is waited for again
 
 
 def test_a_tenth_of_the_requests_failing_200_calls_end_whole_or_typed(tmp_path):
@@ -234,6 +253,7 @@ WHOLE = [
 ]
 
 
+@settings(deadline=None)
 @given(st.integers(0, len("\n".join(WHOLE))))
 def test_a_stream_cut_anywhere_is_whole_or_a_fault_and_never_a_shorter_reply(cut):
     text = "\n".join(WHOLE)[:cut]

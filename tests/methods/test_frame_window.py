@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from by_hand import asked, chat, clip, frame, info, respond, script, session
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_lib import methods
@@ -141,6 +141,7 @@ def test_the_contract_of_a_question_names_its_kind_and_its_letters(kind, keys):
     assert properties.get("answer", {"enum": ["A", "E"]})["enum"] == ["A", "E"]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(1, 300))
 def test_thinning_is_even_ordered_and_keeps_both_ends(total, limit):
     chosen = thin(total, limit)
@@ -153,6 +154,7 @@ def test_thinning_is_even_ordered_and_keeps_both_ends(total, limit):
         assert not gaps or max(gaps) - min(gaps) <= 1
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 40), unique=True).map(sorted),
     st.lists(st.integers(0, 40)).map(sorted),

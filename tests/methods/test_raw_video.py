@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from by_hand import SIZE, asked, chat, clip, frame, frames_of, info, respond, script, session
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -86,6 +86,7 @@ def test_storage_is_that_of_the_recorded_videos_of_completed_sessions():
     assert method.state_bytes()["frames"] == 12_000_000  # the current session is not counted
 
 
+@settings(deadline=None)
 @given(
     before=st.integers(0, 200), now=st.integers(0, 100), limit=st.integers(1, 64), data=st.data()
 )
