@@ -158,7 +158,8 @@ class Walk:
             decoded_s = stream.decode_s
             frames += len(clip.frames)
             count("frames_sampled", len(clip.frames))
-            while due and not _whole(clip, due[0]):
+            closing = len(clip.frames) < self.method.clip_frames
+            while due and (closing or not _whole(clip, due[0])):
                 self._ask(feed, due.pop(0), clip, decoded_s / max(1, frames))
             if last and not due:
                 return
