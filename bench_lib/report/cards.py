@@ -222,7 +222,8 @@ def questions(trajectory: Trajectory, tasks: Iterable[str]) -> list[Card]:
         if candidate is None:
             continue
         probe = next((p for p in candidate.probes if p.polarity != "negative"), candidate.probes[0])
-        plain = Card(task.name, task, candidate, "", colour(task.capability))
+        why = "An adaptive case" if task.adaptive else "A question"
+        plain = Card(why, task, candidate, "", colour(task.capability))
         filled = _filled(plain, trajectory, Ask(candidate, probe))
         listed = tuple(
             f"{_at(trajectory, p.session, p.t_s)} → {_expected(task, candidate, p)}"

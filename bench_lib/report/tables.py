@@ -203,7 +203,7 @@ def _between(found: Estimate, unit: Callable[[float], str]) -> str:
 
 
 def _ratio(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.01 or value == 0 else f"{value:.1e}"
+    return f"{value:.3f}" if value >= 0.0995 else f"{value:.2g}"
 
 
 def work(material: Material) -> Table:

@@ -68,6 +68,10 @@ class Browser:
         ]
         self.requests = [u for u in asked if u != page.as_uri() and not u.startswith("data:")]
 
+    def printing(self, on: bool) -> None:
+        """Lay pages out as for paper."""
+        self._call("Emulation.setEmulatedMedia", media="print" if on else "")
+
     def value(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
         found = self._call("Runtime.evaluate", expression=expression, returnByValue=True)

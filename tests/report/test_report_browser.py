@@ -62,6 +62,15 @@ def test_no_page_is_wider_than_its_window(build, browser, tmp_path):
         assert browser.value("document.documentElement.scrollWidth") <= width
 
 
+def test_a_printed_page_fits_its_paper(full_page, browser, tmp_path):
+    browser.printing(True)
+    try:
+        shown(browser, full_page, tmp_path, 718)  # A4 less its margins, at 96 dots an inch
+        assert browser.value("document.documentElement.scrollWidth") <= 718
+    finally:
+        browser.printing(False)
+
+
 def hostile(record: Response) -> Response:
     text = HOSTILE[sum(map(ord, record.candidate)) % len(HOSTILE)]
     update = {"raw_text": text, "text": text, "reason": text, "error": text, "repairs": (text,)}
