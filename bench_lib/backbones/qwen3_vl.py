@@ -3,7 +3,8 @@
 Features of three depths of the vision tower are added to a visual token after the first decoder
 layers; they travel with the token as further numbers, so a method that drops, moves or averages
 tokens treats them alike. Every grid is its own unit `<12.5 seconds>`, start, tokens, end; a grid of
-which no token is left leaves no unit behind, and positions close up over it.
+which no token is left leaves no unit behind, and positions close up over it. Units replace the chat
+template's own markers around a video, as in the release; transformers 5.19 writes both.
 """
 
 from __future__ import annotations

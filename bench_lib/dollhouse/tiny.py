@@ -58,7 +58,8 @@ _FORMAT = 1  # raise it when anything below changes what is written
 def checkpoint(name: str, seed: int = 42) -> Path:
     """The folder of `tiny` (Qwen2.5-VL) or `tiny-qwen3`, built at first use, then kept."""
     tokens = vocabulary()
-    made_of = json.dumps([_FORMAT, name, seed, tokens, _configuration(name, len(tokens)), TEMPLATE])
+    config = _configuration(name, len(tokens))
+    made_of = json.dumps([_FORMAT, seed, tokens, config, _side_files(name, config)])
     folder = (
         paths.cache() / "models" / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
     )
@@ -190,7 +191,12 @@ def _side_files(name: str, config: dict[str, Any]) -> dict[str, Any]:
         "temporal_patch_size": 2,
         "size": {"shortest_edge": pixels // 4, "longest_edge": pixels},
     }
-    video = {"video_processor_type": "Qwen3VLVideoProcessor" if third else "Qwen2VLVideoProcessor"}
+    video: dict[str, Any] = {"video_processor_type": "Qwen2VLVideoProcessor"}
+    if third:  # whose limits are those of a whole video
+        video = {
+            "video_processor_type": "Qwen3VLVideoProcessor",
+            "size": {"shortest_edge": pixels // 4, "longest_edge": pixels * 1_024},
+        }
     return {
         "preprocessor_config.json": preparation,
         "video_preprocessor_config.json": {**preparation, **video},
