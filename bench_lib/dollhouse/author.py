@@ -62,8 +62,9 @@ def _distinct(drafts: Iterator[Draft | None], wanted: int) -> list[Draft]:
         draft = next(drafts)
         if draft:
             said = draft.registration.text if draft.registration else ""
+            asked = f"{draft.question} {draft.options[:1]}"
             where = f"{draft.probes[0].session} {draft.ideal}" if not draft.question else ""
-            found.setdefault((draft.question, said, where), draft)
+            found.setdefault((asked, said, where), draft)
     return list(found.values())
 
 
@@ -87,6 +88,7 @@ def _candidate(
     answer = None
     if draft.options:
         right, *wrong = draft.options
+        right += "." if brief.leak == "text" else ""
         place = next(letters)
         options = [wrong[int(i)] for i in rng.permutation(3)]
         options.insert(place, right)

@@ -37,7 +37,7 @@ def _era(
         reference=reference(None, fact),
     )
     times = [t for t in range(settle, event.start_s) if event.start_s - t >= 1]
-    negatives = heartbeats(desk, film, times, s.Unseen())
+    negatives = heartbeats(desk, film, event.start_s, times, s.Unseen())
     evidence = (desk.moment(event, end_s, fact),)
     draft = desk.ask("ERA", (film, end_s), question, right, wrong, evidence)
     if draft is None or not negatives:

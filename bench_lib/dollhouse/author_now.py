@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 
 from bench_lib.dollhouse import sentences as s
 from bench_lib.dollhouse.author_recall import other_signs
@@ -86,32 +87,41 @@ def ocr(desk: Desk) -> Iterator[Draft | None]:
 def stu(desk: Desk) -> Iterator[Draft | None]:
     """How two things stand to each other, and what stands beside a thing, as the wearer sees it."""
     while True:
-        event = desk.pick(_events(desk))
-        t_s = desk.during(event)
-        standing = _standing(desk, event)
+        # The relation comes first, then a view that shows it: all four are right equally often.
         relation = desk.pick(RELATIONS)
-        pairs = [
-            (a, b)
-            for a in standing
-            for b in standing
-            if _relation(standing[a], standing[b]) == relation
-        ]
-        if not pairs:
+        for event in desk.shuffled(_events(desk)):
+            standing = _standing(desk, event)
+            pairs = [
+                (a, b)
+                for a, b in permutations(standing, 2)
+                if _relation(standing[a], standing[b]) == relation
+            ]
+            if pairs:
+                yield _stu(desk, event, relation, standing, desk.pick(pairs))
+                break
+        else:
             yield None
-            continue
-        one, other = desk.pick(pairs)
-        at, evidence = (event.film, t_s), (desk.moment(event, t_s),)
-        if desk.rng.random() < 0.5:
-            wrong = [r for r in RELATIONS if r != relation]
-            yield desk.ask("STU", at, s.RelationNow(one, other), relation, wrong, evidence)
-            continue
-        fitting = [a for a in standing if _relation(standing[a], standing[other]) == relation]
-        here = [i for i in desk.shuffled(list(standing)) if i not in (one, other)]
-        wrong_items = here + desk.items((), [one, other])
-        if len(fitting) > 1:
-            yield None
-            continue
-        yield desk.ask("STU", at, s.BesideNow(relation, other), one, wrong_items, evidence)
+
+
+def _stu(
+    desk: Desk,
+    event: Event,
+    relation: str,
+    standing: dict[Item, tuple[int, int]],
+    pair: tuple[Item, Item],
+) -> Draft | None:
+    one, other = pair
+    t_s = desk.during(event)
+    at, evidence = (event.film, t_s), (desk.moment(event, t_s),)
+    if desk.rng.random() < 0.5:
+        wrong = [r for r in RELATIONS if r != relation]
+        return desk.ask("STU", at, s.RelationNow(one, other), relation, wrong, evidence)
+    fitting = [a for a in standing if _relation(standing[a], standing[other]) == relation]
+    if len(fitting) > 1:
+        return None
+    here = [i for i in desk.shuffled(list(standing)) if i not in pair]
+    rest = [i for i in desk.shuffled(list(desk.chronicle.world.house.spots)) if i not in pair]
+    return desk.ask("STU", at, s.BesideNow(relation, other), one, here + rest, evidence)
 
 
 def _standing(desk: Desk, event: Event) -> dict[Item, tuple[int, int]]:

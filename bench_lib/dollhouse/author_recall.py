@@ -12,6 +12,9 @@ from bench_lib.dollhouse.grammar import Spot
 from bench_lib.dollhouse.words import ACTIONS, CRAFTS, NOTICES, NUMBERS, PEOPLE, STATES
 from bench_lib.dollhouse.world import DAY_S
 
+_EARLY = 0.3
+"""Things are asked about early in a film, while few of them have come into view again."""
+
 
 def er(desk: Desk) -> Iterator[Draft | None]:
     """Who was there, what was it, what did it read: one moment of an earlier session."""
@@ -86,7 +89,7 @@ def est(desk: Desk) -> Iterator[Draft | None]:
 
 
 def _where_last(desk: Desk) -> Draft | None:
-    at = desk.later()
+    at = desk.later(_EARLY)
     house, chronicle = desk.chronicle.world.house, desk.chronicle
     moved = {e.act.item for e in chronicle.before(*at) if e.act and e.act.action == "put"}
     things = [i for i in house.singles if i in moved] or house.singles
@@ -104,7 +107,7 @@ def _where_last(desk: Desk) -> Draft | None:
 
 
 def _which_last(desk: Desk) -> Draft | None:
-    at = desk.later()
+    at = desk.later(_EARLY)
     house, chronicle = desk.chronicle.world.house, desk.chronicle
     pair = desk.pick(tuple(dict.fromkeys(STATES.values())))
     state = desk.pick(pair)

@@ -58,7 +58,7 @@ def _rcr(desk: Desk, film: int) -> Draft | None:
         if not desk.chronicle.holds(condition, desk.chronicle.at(film, t))
         and not desk.chronicle.help_due(desk.chronicle.at(film, t))
     ]
-    negatives = heartbeats(desk, film, free, s.NotYet(condition))
+    negatives = heartbeats(desk, film, t_s, free, s.NotYet(condition))
     if not negatives:
         return None
     holds = s.Holds(condition)

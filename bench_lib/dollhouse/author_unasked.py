@@ -10,28 +10,31 @@ from bench_lib.dollhouse.draft import Desk, Draft, reference
 from bench_lib.dollhouse.grammar import Sentence
 from bench_lib.dollhouse.probes import windows
 
+Help = tuple[Event, Sentence, list[Event]]
+
 
 def mpa(desk: Desk) -> Iterator[Draft | None]:
     """Unasked help from memory: where a sought thing is, what usually comes next."""
-    while True:
-        yield _unasked(desk, "MPA", (s.ItIs, s.Usually))
+    return _unasked(desk, "MPA", (s.ItIs, s.Usually))
 
 
 def tpg(desk: Desk) -> Iterator[Draft | None]:
     """The next step of a recipe that was broken off in an earlier session."""
-    while True:
-        yield _unasked(desk, "TPG", (s.NextStep,))
+    return _unasked(desk, "TPG", (s.NextStep,))
 
 
-def _unasked(desk: Desk, task: str, kinds: tuple[type[Sentence], ...]) -> Draft | None:
-    moments = []
+def _unasked(desk: Desk, task: str, kinds: tuple[type[Sentence], ...]) -> Iterator[Draft | None]:
+    moments: list[Help] = []
     for event in desk.chronicle.events:
         found = desk.chronicle.help_due(event)
         if found and isinstance(found[0], kinds) and all(e.film < event.film for e in found[1]):
             moments.append((event, *found))
-    if not moments:
-        return None
-    event, response, sources = desk.pick(moments)
+    while True:
+        yield _draft(desk, task, desk.pick(moments)) if moments else None
+
+
+def _draft(desk: Desk, task: str, due: Help) -> Draft | None:
+    event, response, sources = due
     reason = _because(desk, response, sources)
     probes = windows(
         desk, event, lambda e: False, reference(response, reason), reference(None, s.NoNeed())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from functools import cached_property
 from itertools import pairwise
 
 from bench_lib.dollhouse.camera import Event
@@ -19,21 +19,28 @@ class Chronicle:
     def __init__(self, world: World) -> None:
         self.world = world
         self.events = world.events
-
-    @cached_property
-    def _changes(self) -> dict[Item, list[tuple[int, Spot | None, str]]]:
-        found: dict[Item, list[tuple[int, Spot | None, str]]] = {}
-        for change in self.world.house.history:
-            found.setdefault(change.item, []).append((change.wall_s, change.spot, change.state))
-        return found
+        self._starts = [(e.film, e.start_s) for e in self.events]
+        self._viewed: dict[tuple[Item, int, int], bool] = {}
+        self._helps: dict[tuple[int, int], tuple[Sentence, list[Event]] | None] = {}
+        self._changes: dict[Item, tuple[list[int], list[tuple[Spot | None, str]]]] = {}
+        for change in world.house.history:
+            times, values = self._changes.setdefault(change.item, ([], []))
+            times.append(change.wall_s)
+            values.append((change.spot, change.state))
 
     def state(self, item: Item, wall_s: int) -> tuple[Spot | None, str]:
         """Where a thing is and in what state; what happens at that very second has happened."""
-        last = [(spot, state) for at, spot, state in self._changes[item] if at <= wall_s]
-        return last[-1]
+        times, values = self._changes[item]
+        return values[bisect_right(times, wall_s) - 1]
 
     def in_view(self, item: Item, event: Event) -> bool:
         """Whether a thing stands in the room, and not in the hand, during an event."""
+        key = (item, event.film, event.shot)
+        if key not in self._viewed:
+            self._viewed[key] = self._in_view(item, event)
+        return self._viewed[key]
+
+    def _in_view(self, item: Item, event: Event) -> bool:
         if event.act and event.act.item == item and event.act.action not in ("put", "seek"):
             return event.act.action == "take"
         spot = self.state(item, event.wall_s)[0]
@@ -41,7 +48,7 @@ class Chronicle:
 
     def before(self, film: int, t_s: float) -> list[Event]:
         """Events that have begun by an instant of a film."""
-        return [e for e in self.events if (e.film, e.start_s) <= (film, t_s)]
+        return self.events[: bisect_right(self._starts, (film, t_s))]
 
     def at(self, film: int, t_s: float) -> Event:
         """The event whose frames are seen at an instant."""
@@ -77,6 +84,12 @@ class Chronicle:
 
     def help_due(self, event: Event) -> tuple[Sentence, list[Event]] | None:
         """The unasked help that earlier events give reason for, with those events."""
+        key = (event.film, event.shot)
+        if key not in self._helps:
+            self._helps[key] = self._help(event)
+        return self._helps[key]
+
+    def _help(self, event: Event) -> tuple[Sentence, list[Event]] | None:
         act = event.act
         if act is None:
             return None
@@ -87,7 +100,7 @@ class Chronicle:
         return None
 
     def _past(self, event: Event) -> list[Event]:
-        return [e for e in self.events if (e.film, e.shot) < (event.film, event.shot)]
+        return self.events[: bisect_left(self._starts, (event.film, event.start_s))]
 
     def _sought(self, item: Item, event: Event) -> tuple[Sentence, list[Event]] | None:
         if self.in_view(item, event):

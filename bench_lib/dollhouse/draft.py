@@ -22,7 +22,8 @@ class Brief:
 
     `probes_s` keeps probes that far behind a shot's start. `windows_s` are the lengths of announced
     intervals, drawn alike for both polarities. `negatives` is how many silent probes a candidate
-    has at most. `leak` plants a shortcut on purpose: `letter`, `text` or `length`.
+    has. `leak` plants a shortcut on purpose: `letter` (B is right too often), `text` (right options
+    end in a full stop) or `length` (positive windows are short).
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -82,10 +83,11 @@ class Desk:
         ordered = sorted(set(events), key=lambda e: (e.film, e.start_s))
         return tuple(self.moment(e, text=texts.get(e, "")) for e in ordered)
 
-    def later(self) -> tuple[int, int]:
-        """A random cutoff in a film that is not the first: film and second."""
+    def later(self, share: float = 1.0) -> tuple[int, int]:
+        """A random cutoff in the first part of a film that is not the first: film and second."""
         film = int(self.rng.integers(1, self.films))
-        return film, int(self.rng.integers(4, self.chronicle.world.films[film].duration_s))
+        end_s = self.chronicle.world.films[film].duration_s
+        return film, int(self.rng.integers(4, max(5, int(end_s * share))))
 
     def during(self, event: Event) -> int:
         """A random whole second at which an event has been seen for a while."""

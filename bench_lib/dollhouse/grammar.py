@@ -211,7 +211,8 @@ def _reader() -> tuple[re.Pattern[str], tuple[type[Sentence], ...]]:
         )
         options.append(f"(?P<f{i}>{body})")
     pattern = "|".join(options).replace(r"\ ", " ").replace(" ", r"\s+")
-    return re.compile(rf"(?<![\w])(?:{pattern})"), forms
+    # A line break inside a JSON string reads as a backslash and an n.
+    return re.compile(rf"(?:(?<!\w)|(?<=\\n))(?:{pattern})"), forms
 
 
 @lru_cache(maxsize=8192)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench_lib import paths
-from bench_lib.dollhouse import author, render
+from bench_lib.dollhouse import author, render, sound
 from bench_lib.dollhouse.camera import Film
 from bench_lib.dollhouse.draft import Brief
 from bench_lib.dollhouse.render import Look
@@ -78,7 +78,8 @@ def compose(chosen: HouseSet, name: str, seed: int) -> tuple[World, Trajectory]:
 def folder(world: World, look: Look) -> Path:
     """Where the films of a world lie: a digest of all that can be seen and heard in them."""
     shown = [(f.wall_start_s, f.shots, f.captions) for f in (*world.films, *world.between)]
-    text = repr((render.VERSION, look, shown))
+    spoken = look.sound and sound.available()
+    text = repr((render.VERSION, replace(look, sound=spoken), shown))
     return paths.cache() / "dollhouse" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -14,11 +14,10 @@ from bench_lib.dollhouse.grammar import Sentence
 from bench_lib.schema import Polarity, Probe, Reference
 
 
-def heartbeats(desk: Desk, film: int, times: list[int], reason: Sentence) -> list[Probe]:
+def heartbeats(
+    desk: Desk, film: int, positive_s: int, times: list[int], reason: Sentence
+) -> list[Probe]:
     """Silent probes at some of the possible times."""
-    low, high = desk.brief.negatives
-    n = min(len(times), int(desk.rng.integers(low, high + 1)))
-    chosen = sorted(desk.shuffled(times)[:n])
     return [
         Probe(
             id=f"n{i}",
@@ -27,8 +26,20 @@ def heartbeats(desk: Desk, film: int, times: list[int], reason: Sentence) -> lis
             polarity="negative",
             reference=reference(None, reason),
         )
-        for i, t in enumerate(chosen)
+        for i, t in enumerate(_spread(desk, positive_s, times))
     ]
+
+
+def _spread(desk: Desk, middle_s: int, times: list[int]) -> list[int]:
+    """Some of the times, before and after a middle with equal chance, so that late is no hint."""
+    low, high = desk.brief.negatives
+    sides = [desk.shuffled([t for t in times if (t > middle_s) == later]) for later in (0, 1)]
+    chosen = []
+    for _ in range(int(desk.rng.integers(low, high + 1))):
+        side = sides[int(desk.rng.integers(2))] or sides[0] or sides[1]
+        if side:
+            chosen.append(side.pop())
+    return sorted(chosen)
 
 
 def windows(
@@ -36,36 +47,29 @@ def windows(
 ) -> tuple[Probe, ...] | None:
     """One window that ends while `event` is seen, and silent ones; None where they do not fit.
 
-    Both kinds draw their length first, from the same list, and then a place for it; only films long
-    enough before the event for the longest window are used, so that length tells nothing.
+    Both kinds draw their length from one list. Only places that could take the longest window are
+    used, so that length tells nothing.
     """
-    film, brief = event.film, desk.brief
-    longest = max(brief.windows_s)
+    film, longest = event.film, max(desk.brief.windows_s)
+    events = desk.chronicle.world.films[film].events
+    busy = [e for e in events if due(e) or desk.chronicle.help_due(e)]
+
+    def quiet(start: int, end: int) -> bool:
+        return not any(e.start_s < end and e.end_s > start for e in busy)
+
     ends = [
         t
-        for t in range(event.start_s + brief.settle_s, event.end_s + 1)
-        if t >= longest and not _touched(desk, film, t - longest, event.start_s, due)
+        for t in range(max(longest, event.start_s + desk.brief.settle_s), event.end_s + 1)
+        if quiet(t - longest, event.start_s)
     ]
     if not ends:
         return None
-    found = [_window(desk, film, int(desk.pick(ends)), "p0", "positive", yes)]
-    quiet = [
-        t
-        for t in range(longest, desk.chronicle.world.films[film].duration_s + 1)
-        if not _touched(desk, film, t - longest, t, due)
-    ]
-    low, high = brief.negatives
-    n = int(desk.rng.integers(low, high + 1))
-    for i, t in enumerate(sorted(desk.shuffled(quiet)[:n])):
+    end_s = int(desk.pick(ends))
+    idle = [t for t in range(longest, events[-1].end_s + 1) if quiet(t - longest, t)]
+    found = [_window(desk, film, end_s, "p0", "positive", yes)]
+    for i, t in enumerate(_spread(desk, end_s, idle)):
         found.append(_window(desk, film, t, f"n{i}", "negative", no))
     return tuple(found) if len(found) > 1 else None
-
-
-def _touched(desk: Desk, film: int, start: int, end: int, due: Callable[[Event], bool]) -> bool:
-    """Whether anything is due during `[start, end)`."""
-    events = [e for e in desk.chronicle.world.films[film].events if e.start_s < end > start]
-    events = [e for e in events if e.end_s > start]
-    return any(due(e) or desk.chronicle.help_due(e) for e in events)
 
 
 def _window(

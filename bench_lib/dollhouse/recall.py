@@ -130,13 +130,9 @@ def gather(
     The newest picture is the present unless a clock in the text is much later than it.
     """
     shown = sorted(pictures, key=lambda p: p.wall_s)
-    facts = {fact for picture in shown for fact in picture.facts()}
-    facts |= {s for s in sentences if isinstance(s, Fact)}
+    facts = dict.fromkeys(fact for picture in shown for fact in picture.facts())
+    facts |= dict.fromkeys(s for s in sentences if isinstance(s, Fact))
     now = shown[-1] if shown else None
     if now and cutoff_s is not None and cutoff_s - now.wall_s > STALE_S:
         now = None
-    return Recall(sorted(facts, key=_order), now, sentences)
-
-
-def _order(fact: Fact) -> tuple[int, str]:
-    return fact.wall_s, fact.say()
+    return Recall(sorted(facts, key=lambda fact: fact.wall_s), now, sentences)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from bench_lib.dollhouse import atlas, strip
+from bench_lib.dollhouse import atlas, sound, strip
 from bench_lib.dollhouse.camera import Film, Shot
 from bench_lib.dollhouse.rooms import MARGIN, SIZE
 from bench_lib.dollhouse.stage import layers
@@ -28,7 +29,8 @@ VERSION = 3
 class Look:
     """How films are recorded. Motion in pixels, noise as a standard deviation, light as a share.
 
-    `light` is how much the brightness varies between shots. `strip` draws the code strip.
+    `light` is how much the brightness varies between shots. `strip` draws the code strip. `sound`
+    adds the spoken lines where espeak-ng is installed.
     """
 
     fps: int = 4
@@ -37,6 +39,7 @@ class Look:
     noise: float = 1.5
     light: float = 0.08
     strip: bool = True
+    sound: bool = True
     crf: int = 25
     preset: str = "superfast"
 
@@ -52,15 +55,35 @@ def write(film: Film, look: Look, path: Path) -> None:
             stream.width = stream.height = look.size
             stream.pix_fmt = "yuv420p"
             stream.thread_count = 1
+            speech = _speech(out) if look.sound and sound.available() else None
             for planes in frames(film, look):
                 stack = np.concatenate([planes[0].ravel(), planes[1].ravel(), planes[2].ravel()])
                 shape = (look.size * 3 // 2, look.size)
                 frame = av.VideoFrame.from_ndarray(stack.reshape(shape), format="yuv420p")
                 out.mux(stream.encode(frame))
             out.mux(stream.encode())
+            if speech:
+                _speak(out, speech, film)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _speech(out: Any) -> Any:
+    """A stream for the spoken lines."""
+    stream = out.add_stream("aac", rate=sound.RATE)
+    stream.layout = "mono"
+    stream.thread_count = 1
+    return stream
+
+
+def _speak(out: Any, stream: Any, film: Film) -> None:
+    samples = sound.track(film)
+    for start in range(0, len(samples), 1024):
+        frame = av.AudioFrame.from_ndarray(samples[None, start : start + 1024], "s16", "mono")
+        frame.sample_rate, frame.pts = sound.RATE, start
+        out.mux(stream.encode(frame))
+    out.mux(stream.encode())
 
 
 def frames(film: Film, look: Look) -> Iterator[Planes]:
@@ -218,6 +241,6 @@ def _strip(planes: Planes, cells: NDArray[np.bool_]) -> None:
 
 def _resized(planes: Planes, size: int) -> Planes:
     def one(plane: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-        return np.asarray(Image.fromarray(plane).resize((side, side), Image.Resampling.BICUBIC))
+        return np.array(Image.fromarray(plane).resize((side, side), Image.Resampling.BICUBIC))
 
     return one(planes[0], size), one(planes[1], size // 2), one(planes[2], size // 2)

@@ -80,8 +80,8 @@ TOWNS = (
 )
 
 _FUNCTION_WORDS = """
-    DAY the I me my it is was do did does at in on of to not now for with from up by and
-    how How What when When where Where which Which Who who this This that these As
+    DAY From the I you am me my it is was do did does at in on of to not now for with from up by and
+    how How what What when When where Where which Which Who who this This that these As
     see seen says reads read here there again first last next before after After between
     so right left front behind far near middle first number numbers sign steps step times many
     things thing please Please remember remind usually It No help needed need The answer yet
