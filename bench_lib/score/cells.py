@@ -113,7 +113,7 @@ class Cells:
 def _places(names: Sequence[str], column: pd.Series) -> NDArray[np.intp]:
     """Position of each value among the names."""
     place = {name: number for number, name in enumerate(names)}
-    return column.map(place).to_numpy(dtype=np.intp)
+    return np.asarray(column.map(place), dtype=np.intp)
 
 
 def means(sums: Floats, counts: Floats) -> Floats:

@@ -17,7 +17,7 @@ _NOUN2 = (
     r"|r[ée]ponse|antwort|letra|lettre|lettera|buchstabe|alternativa|opzione|вариант|选项|選項)\b|(?:la|die|the|el|il|lo)(?=\s))?"
 )
 _LATIN_NOUN = (
-    r"(?:answer|choice|option|selection|response|respuesta|opci[oó]n|alternativa|resposta|opç[aã]o"
+    r"(?:answer|correct(?:\s+one)?|result|choice|option|selection|response|respuesta|opci[oó]n|alternativa|resposta|opç[aã]o"
     r"|r[ée]ponse|antwort|l[öo]sung|risposta|opzione|antwoord|jawaban(?:nya)?|đáp\s+án|odpowied[zź]"
     r"|cevap|yan[ıi]t|svar(?:et)?|vastaus)"
 )
@@ -36,6 +36,7 @@ FORWARD = (
     r"(?:答案|正解|回答|解答|答え)\s*(?:应该|應該|就)?\s*(?:是|为|為|选|選|は|:|=|】)+\s*"
     r"(?:选项|選項|選択肢)?\s*:?",
     r"(?:选项|選項)\s*(?:是|为|為|:|=)+\s*",
+    r"(?:认为|認為|觉得|覺得)\s*(?:应该|應該)?\s*(?:是|为|為|选|選)\s*(?:选项|選項)?\s*",
     r"(?:选|選)(?:择|擇)?(?:选项|選項)?\s*(?:是|:)?\s*",
     r"(?:정답|답변|답)\s*(?:은|는|이|:|=)+\s*",
     r"(?:ответ|вариант)\s*(?:это|:|=|-|—|–|является)*\s*(?:вариант)?\s*",
@@ -58,7 +59,7 @@ OPTION = (
     r"option|choice|letter|answer|opci[oó]n|opç[aã]o|r[ée]ponse|antwort|选项|選項|選択肢|вариант"
 )
 BARE = (
-    r"(?:the\s+)?(?:(?:final|correct|best|right)\s+)?(?:option|choice|letter|answer|ans|choose|select)"
+    r"(?:the\s+)?(?:(?:final|correct|best|right)\s+)?(?:option|choice|letter|answer|ans|choose|select|correct|result)"
     r"|opci[oó]n|respuesta|opç[aã]o|resposta|r[ée]ponse|antwort|risposta|ответ|答案|答|选择?|選擇?|选项|選項"
     r"|答え|正解|정답|답"
 )
@@ -74,13 +75,18 @@ NEGATION = re.compile(
 )
 CONDITION = re.compile(
     r"\b(?:if|whether|unless|suppos\w+|assum\w+|maybe|perhaps|might|could|possibly|probably\s+not|either"
-    r"|peut-être|quizás|tal\s+vez|vielleicht|si|ob|wenn|talvez)\b|如果|假如|若|也许|可能|もし|かもしれ|만약",
+    r"|peut-être|quizás|tal\s+vez|vielleicht|si(?!\s*,)|ob|wenn|talvez)\b|如果|假如|若|也许|可能|もし|かもしれ|만약",
     re.IGNORECASE,
 )
 REJECTED = re.compile(
     r"\s*(?:,\s*)?(?:is|was|are|seems|looks|can\s+be|es|est|ist|é|è)?\s*(?:clearly\s+|definitely\s+)?"
     r"(?:not\b|isn't|wrong|incorrect|false|invalid|unlikely|impossible|ruled\s+out|eliminated|out\b"
     r"|excluded|incorrect[ao]|falsch|faux|不|错|錯|误|ではな|아니)",
+    re.IGNORECASE,
+)
+RETRACTION = re.compile(
+    r"\b(?:wait|actually|no\s*,|correction|sorry|scratch\s+that|second\s+thought|instead|rather|i\s+mean)"
+    r"|不对|等等|更正|其实",
     re.IGNORECASE,
 )
 FINAL = re.compile(r"\bfinal|definitiv|最终|最後|最終|최종|окончательн", re.IGNORECASE)

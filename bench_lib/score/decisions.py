@@ -19,6 +19,8 @@ _CUE = re.compile(
     r"[\"'“(\[<]*\s*(intervene|silent)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_ONLY = re.compile(r"(?:\W|INTERVENE|SILENT)*")
+_REASON = re.compile(r"\breason\W{0,3}[:=]\W*", re.IGNORECASE)
 _TEMPLATE = re.compile(
     r"^\W*(?:INTERVENE\s*[|/]\s*SILENT|SILENT\s*[|/]\s*INTERVENE)\W*$", re.IGNORECASE
 )
@@ -27,7 +29,7 @@ _LEAD = re.compile(r"^\W*(intervene|silent)\b\W*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Reading:
-    """A decision, or why there is none; `rest` is the prose around the decision word."""
+    """A decision, or why there is none; `rest` is what the prose says beside it."""
 
     decision: Decision | None
     why: str = ""
@@ -91,13 +93,37 @@ def of_prose(text: str) -> Reading:
                 words.add(match[1])
         if len(words) != 1:
             return Reading(None, SEVERAL if words else NONE)
-        word, how, rest = words.pop(), "declared", _WORD.sub("", text)
+        word, how, rest = words.pop(), "declared", text
     rest = rest.lstrip(" \n\t.:;,-–—").strip("\"'{} \n\t")
+    if _ONLY.fullmatch(rest):
+        rest = ""
     return Reading("INTERVENE" if word == "INTERVENE" else "SILENT", "", (how,), rest)
 
 
 def _others(text: str, word: str) -> bool:
     return any(found != word.upper() for found in _WORD.findall(text))
+
+
+def under_another_key(found: list[Pairs]) -> tuple[Reading, list[Pairs]]:
+    """The decision word as the whole value of one other key, and the objects without it."""
+    named = [
+        (name, value.strip(" .").upper())
+        for pairs in found
+        for name, value in pairs
+        if isinstance(value, str) and _ANY_CASE.fullmatch(value.strip(" ."))
+    ]
+    if len({word for _, word in named}) != 1:
+        return Reading(None, SEVERAL if named else NONE), []
+    keys, word = {name for name, _ in named}, named[0][1]
+    rest = [Pairs(pair for pair in pairs if pair[0] not in keys) for pairs in found]
+    return Reading("INTERVENE" if word == "INTERVENE" else "SILENT", repairs=("key",)), rest
+
+
+def spoken_and_reason(rest: str, decision: Decision) -> tuple[str, str]:
+    """What prose says to the wearer, and its reason: parted by the word, else by the decision."""
+    if match := _REASON.search(rest):
+        return rest[: match.start()].strip(" \n\t.,;|"), rest[match.end() :].strip()
+    return (rest, "") if decision == "INTERVENE" else ("", rest)
 
 
 def text_of(pairs: Pairs, key: str, answer_too: bool) -> tuple[str, tuple[str, ...]]:
@@ -112,6 +138,8 @@ def text_of(pairs: Pairs, key: str, answer_too: bool) -> tuple[str, tuple[str, .
     if isinstance(value, str):
         own = dict(pairs).get(key) is not None
         return value, () if own else ("key",)
+    if isinstance(value, Pairs):
+        return " ".join(str(item) for _, item in value), ("value",)
     if isinstance(value, list):
         return " ".join(str(item) for item in value), ("value",)
     return str(value), ("value",)

@@ -19,12 +19,13 @@ TEMPLATE = "repeats the reply template"
 NONE = "no answer found"
 
 _WORD = "A-Za-z0-9À-ɏͰ-ӿ_"
-_OPEN = r"[\s\"'“”‘’«»「『【《(\[<]*"
-_CLOSE = r"[\"'”’»」』】》)\]>]*"
+_OPEN = r"[\s\"'“”‘’«»「『【《(\[<{]*"
+_CLOSE = r"[\"'”’»」』】》)\]>}]*"
 LETTER = rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE})(?![{_WORD}]|['’-][A-Za-z])"
 _AFTER_LIST = (
     rf"\s*(?:(?:or|and|and/or|&|/|\||、|或|和|oder|und|ou|o|y|e|et|или|и)\s*{_OPEN}[A-Za-z]{_CLOSE}"
-    rf"(?![{_WORD}]|['’-][A-Za-z])|,\s*{_OPEN}[A-Za-z]{_CLOSE}\s*(?:$|[,.;\n]|or\b|and\b))"
+    rf"(?![{_WORD}]|['’-][A-Za-z])|,\s*{_OPEN}[A-Za-z]{_CLOSE}\s*(?:$|[,.;\n]|or\b|and\b)"
+    rf"|[ \t]+[A-Z]{_CLOSE}(?=\s*(?:$|[,.;\n]|[A-Z]\b))|[.;+][A-Z](?![A-Za-z.]))"
 )
 _LIST = re.compile(_AFTER_LIST)
 _END = re.compile(r"\s*(?:$|[.,:;!\n)\]。，、；：！—]|[-–]\s)")
@@ -37,13 +38,21 @@ _DECLARED = [
 _REVERSE = re.compile(rf"(?<![{_WORD}])" + LETTER + cues.REVERSE, re.IGNORECASE)
 _OPTION = re.compile(rf"(?<![{_WORD}])(?:{cues.OPTION})\s*{LETTER}", re.IGNORECASE)
 _BARE = re.compile(
-    rf"\W*(?:(?:{cues.BARE})\s*[:：]?)?{_OPEN}([A-Za-z]){_CLOSE}\W*", re.IGNORECASE | re.DOTALL
+    rf"\W*(?:(?:{cues.BARE})\s*[.:：]?)?{_OPEN}([A-Za-z]){_CLOSE}\s*(?:选项|選項|项)?\W*",
+    re.IGNORECASE | re.DOTALL,
 )
 _REPEATED = re.compile(r"\W*([A-Za-z])(?:[\s,.;]+\1)+\W*", re.DOTALL)
 _LEAD = re.compile(
     rf"^[ \t]*(?P<open>[\"'“「『【(\[<]*)(?P<letter>[A-Za-z])(?P<close>{_CLOSE})"
-    rf"(?P<mark>\s*[.:)\]、。：;,，](?![A-Za-z]\.)|\s+[-–—]\s|(?=\s+(?:{cues.CONNECTIVE})\b))?(?P<rest>.*)$",
+    rf"(?P<mark>\s*[.:)\]、。：;,，](?![A-Za-z]\.)|\s+[-–—]\s|\s(?=\()"
+    rf"|(?=\s+(?:{cues.CONNECTIVE})\b))?(?P<rest>.*)$",
     re.MULTILINE,
+)
+_BECAUSE = re.compile(rf"\s+(?:{cues.CONNECTIVE})\b", re.IGNORECASE)
+_LETTERS = re.compile(
+    r"\W*(?:either|both|between)?\W*[A-Z](?:[\s,;/&|+、.]|or|and|或|和)+[A-Z]"
+    r"(?:(?:[\s,;/&|+、.]|or|and|或|和)+[A-Z])*\W*",
+    re.IGNORECASE,
 )
 _INLINE = re.compile(rf"(?<![{_WORD}])\(?([A-Z])[.)]\s+\S")
 _BOX = re.compile(
@@ -92,13 +101,14 @@ def _asserted(text: str, start: int, match: re.Match[str], cut: bool) -> bool:
         return False
     if (close and opened) or close.startswith(")"):
         return True
+    if _BECAUSE.match(after) and (letter.isupper() or letter not in _WORDY):
+        return True
     if letter.islower():
         if not _END.match(after):
             return False
         return not (cut and not after.strip() and letter in _WORDY)
     if letter in _WORDY and re.match(r"[ \t]+[a-zß-ÿа-я]", after):
-        because = re.match(rf"\s+(?:{cues.CONNECTIVE})\b", after, re.IGNORECASE)
-        return bool(because or _LIST.match(after))
+        return bool(_LIST.match(after))
     return True
 
 
@@ -151,7 +161,20 @@ def declared(text: str, letters: str, cut: bool = False) -> Reading | None:
         else:
             return Reading(None, SEVERAL)
         repairs.append("revised")
+    if found and _taken_back(text[found[-1][1] :], values[-1]):
+        return Reading(None, SEVERAL)
     return _one(values[:1], letters, *repairs)
+
+
+def _taken_back(rest: str, letter: str) -> bool:
+    """Whether what follows the last declaration withdraws it in favour of another letter."""
+    match = cues.RETRACTION.search(rest)
+    others = (
+        re.findall(rf"(?<![{_WORD}])([A-Z])(?=\W*(?:$|[.!,;\n]))", rest[match.end() :])
+        if match
+        else []
+    )
+    return any(other != letter for other in others)
 
 
 def alone(text: str, letters: str) -> Reading | None:
@@ -160,6 +183,8 @@ def alone(text: str, letters: str) -> Reading | None:
         return _one([match[1].upper()], letters, "letter")
     if match := _REPEATED.fullmatch(text):
         return _one([match[1].upper()] * 2, letters, "letter")
+    if _LETTERS.fullmatch(text):
+        return Reading(None, SEVERAL)
     lines = [m[1].upper() for line in text.splitlines() if (m := _BARE.fullmatch(line))]
     return _one(lines, letters, "line")
 
@@ -172,14 +197,7 @@ def leading(text: str, letters: str) -> Reading | None:
         enclosed = bool(match["open"] and match["close"]) or match["close"].endswith(")")
         if mark is None and not enclosed:
             continue
-        if letter.islower() and not enclosed and (mark or "").strip()[:1] not in {".", ")", ":"}:
-            continue
-        if (
-            letter in _WORDY
-            and letter != "A"
-            and not enclosed
-            and (mark or "").strip() in {",", "，"}
-        ):
+        if not enclosed and not _marked(letter, mark or ""):
             continue
         rest = match["rest"]
         if cues.REJECTED.match(rest) or "?" in rest[:1]:
@@ -189,6 +207,16 @@ def leading(text: str, letters: str) -> Reading | None:
             return Reading(None, SEVERAL)
         found.append(letter.upper())
     return _one(found, letters, "lead")
+
+
+def _marked(letter: str, mark: str) -> bool:
+    """Whether what follows a leading letter makes it an option and not a word."""
+    sign = mark.strip()[:1]
+    if sign in {".", ")", ":", "]"}:
+        return True
+    if letter in _WORDY and (sign == "," or mark.isspace()):
+        return letter == "A" and sign == ","
+    return letter.isupper() or (not mark and letter not in _WORDY)
 
 
 def mentioned(text: str, letters: str) -> Reading | None:
@@ -242,6 +270,9 @@ def of_value(value: object, letters: str) -> Reading:
         return Reading(None, TEMPLATE)
     if re.fullmatch(rf"\W*[{letters}](?:\W*(?:or|and|或|和)?\W*[{letters}])+\W*", plain):
         return Reading(None, SEVERAL)
+    lead = re.match(rf"([{letters}])\s+\w", plain)
+    if lead and lead[1] not in _WORDY:
+        return Reading(lead[1], repairs=("value",))
     reading = of_prose(value, letters)
     if reading is None:
         return Reading(None, NONE)

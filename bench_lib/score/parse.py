@@ -139,28 +139,35 @@ def parse_adaptive(text: str, letters: str | None = None, stop: str = "") -> Par
     source = _prepared(text, stop)
     found, repairs = _objects(source, "decision")
     reading = decisions.of_objects(found)
-    if found and reading.decision is None and reading.why != TEMPLATE:
+    if not found:
+        reading, found = decisions.under_another_key(objects.wrapped(source.body))
+        repairs = source.repairs
+    elif reading.decision is None and reading.why != TEMPLATE:
         return _failure(source, reading.why)
     if reading.decision is None:
         prose = decisions.of_prose(without_markup(source.body))
         if prose.decision is None:
             return _failure(source, reading.why if reading.why == TEMPLATE else prose.why)
         repairs, reading, found = source.repairs, prose, []
+    assert reading.decision is not None
     decision, repairs = reading.decision, (*repairs, *reading.repairs)
-    spoken, reason = reading.rest, ""
-    if found:
-        held = [pairs for pairs in found if decisions.of_objects([pairs]).decision == decision]
-        spoken, text_repairs = decisions.text_of(held[0], "proactive_response", allowed is None)
-        reason, reason_repairs = decisions.text_of(held[0], "reason", False)
-        repairs = (*repairs, *text_repairs, *reason_repairs)
-    elif decision == "SILENT":
-        spoken, reason = "", spoken
     option, why = None, ""
     if allowed is not None and decision == "INTERVENE":
-        letter = _letter(found, allowed) if found else letter_rungs.of_prose(spoken, allowed)
-        option = letter.letter if letter else None
-        why = "" if option else (letter.why if letter else NONE)
-        repairs = (*repairs, *((letter.repairs if letter else ()) if option else ("no option",)))
+        letter = _letter(found, allowed) if found else letter_rungs.of_prose(reading.rest, allowed)
+        option, why = (letter.letter, letter.why) if letter else (None, NONE)
+        repairs = (*repairs, *(letter.repairs if letter and option else ("no option",)))
+        if option and found and not all(pairs.clean("answer") for pairs in found):
+            repairs = (*repairs, "key")
+    if found:
+        held = [pairs for pairs in found if decisions.of_objects([pairs]).decision == decision]
+        chosen = (held or found)[0]
+        spoken, extra = decisions.text_of(chosen, "proactive_response", allowed is None)
+        reason, more = decisions.text_of(chosen, "reason", False)
+        repairs = (*repairs, *extra, *more)
+    else:
+        spoken, reason = decisions.spoken_and_reason(reading.rest, decision)
+        if allowed is not None:
+            spoken, reason = "", reason or spoken
     return _success(
         source, repairs, option=option, decision=decision, text=spoken, reason=reason, why=why
     )
