@@ -100,6 +100,23 @@ def test_a_question_before_any_frame_is_still_asked():
         assert script(respond(window, asked(0, 0.0, closed=False)))[-1] == "What now?"
 
 
+def test_the_blind_method_is_told_everything_and_shown_nothing():
+    window = method("blind")
+    session(window, 0, 40, end=False)
+    messages = respond(window, asked(0, 39.0, Note(0, 3.0, "Hold this question.", 36_003.0)))
+    assert script(messages) == ["[DAY1 10:00:03] Hold this question.", "What now?"]
+    assert window.state_bytes()["index"] < 100
+
+
+@settings(deadline=None)
+@given(st.integers(1, 4000), st.integers(1, 4000), st.integers(1_000, 10**6))
+def test_frames_are_sent_within_the_pixel_limit_and_never_enlarged(height, width, most):
+    size = method("simplestream", max_pixels=most).frame_size((height, width))
+    assert size[0] * size[1] <= max(most, height, width)
+    assert size[0] <= height
+    assert size[1] <= width
+
+
 def test_the_reply_carries_the_models_own_instants_and_counts_are_kept():
     said = ChatReply("B", ready_at=1.0, first_token_at=2.0, done_at=3.0, stop="length")
     window = method(model=ScriptedChat([said]))
