@@ -70,8 +70,9 @@ class Evaluation:
             model=getattr(method.served, "id", "none"),
             model_note=notes[1],
             input_class=method.input_class,
-            device=str(getattr(method.served, "device", "")),
+            device=str(method.served.device) if runs_here(method) else "",
             method_args={f: getattr(method, f) for f in methods.parameters(type(method))},
+            replies_at_once=replies_at_once(method),
             quarantined=[str(problem) for problem in data.problems],
             prompts=prompts.load(params.prompts).digest,
         )
@@ -135,7 +136,7 @@ class Evaluation:
         by_trajectory: dict[str, list[Episode]] = {}
         for episode in waiting:
             by_trajectory.setdefault(episode.trajectory.id, []).append(episode)
-        threads = self.params.workers if self.method.model != "backbone" else 1
+        threads = 1 if runs_here(self.method) else self.params.workers
         with (
             tqdm(total=round(total_s), unit="s", desc="video", disable=not progress) as bar,
             ThreadPoolExecutor(threads) as pool,
@@ -162,7 +163,7 @@ class Evaluation:
             done = self.run.done()
             asks = [a for episode in group for a in episode.asks if a.key not in done]
             pool = None
-            if self.method.model == "chat":
+            if replies_at_once(self.method) > 1:
                 pool = stack.enter_context(ThreadPoolExecutor(POOL))
             for episode in self.episodes(group[0].trajectory, asks):
                 self.walk(episode, pool, step)
@@ -195,6 +196,16 @@ class Evaluation:
             for ask in self.asks[trajectory.id]:
                 listed.append(found.get(ask.key) or _not_run(trajectory, ask))
         return listed
+
+
+def runs_here(method: Method) -> bool:
+    """Whether a model on this machine's device serves the method, by itself or behind messages."""
+    return method.model == "backbone" or hasattr(method.served, "backbone")
+
+
+def replies_at_once(method: Method) -> int:
+    """Open calls per trajectory; one on a local device, or each time would hold others' waits."""
+    return POOL if method.model == "chat" and not runs_here(method) else 1
 
 
 def select(trajectories: tuple[Trajectory, ...], params: EvalParams) -> dict[str, tuple[Ask, ...]]:
