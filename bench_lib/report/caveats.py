@@ -146,6 +146,9 @@ def _timings(material: Material) -> Iterator[Caveat]:
     workers = max((p["params"].get("workers", 1) for p in processes), default=1)
     if workers > 1:
         yield Caveat(f"Timings were taken while {workers} trajectories shared the machine.")
+    at_once = material.facts.get("replies_at_once", 1)
+    if at_once > 1:
+        yield Caveat(f"Up to {at_once} replies were asked for at a time; their waits overlap.")
     together = overlapping(spans(material.run.folder))
     if together > 1:
         yield Caveat(f"Timings were taken while up to {together} processes worked at once.")

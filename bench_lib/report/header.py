@@ -15,6 +15,7 @@ from bench_lib.report.score_table import why_missing
 from bench_lib.report.spans import busy_s, spans
 from bench_lib.report.text import DASH, duration, plural, size
 from bench_lib.report.theme import colour
+from bench_lib.runs import RETRIED
 from bench_lib.tasks import AR
 
 INPUT = {
@@ -55,9 +56,10 @@ def header(material: Material) -> Header:
     params, facts = material.params, material.facts
     args = facts.get("method_args", params.method_args)
     shown = ", ".join(f"{name} {_plain(value)}" for name, value in args.items())
-    done = sum(r.status not in ("error", "not_run") for r in material.responses)
     total = len(material.responses)
-    state = "complete" if done == total else "not complete"
+    done = sum(r.status not in MISSING for r in material.responses)
+    left = sum(r.status in RETRIED for r in material.responses)
+    state = "not complete" if left else "complete"
     line = f"{plural(done, 'ask')} of {total:,} answered, {state} · {params.condition} condition"
     condition = CONDITION[params.condition].format(recent=params.recent)
     what = (

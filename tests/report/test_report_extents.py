@@ -29,8 +29,8 @@ def failed(record: Response) -> Response:
 
 def test_half_of_a_run(build):
     material = build(answered=0.5)
-    errors = sum(r.status == "error" for r in material.responses)
-    assert f"{66 - errors} asks of 132 answered, not complete" in render.page(material)
+    lost = sum(r.status in ("error", "refused") for r in material.responses)
+    assert f"{66 - lost} asks of 132 answered, not complete" in render.page(material)
     assert any("66 of 132 asks not asked yet" in text for text in said(material))
     assert all(len(c) == len(score_table.COLUMNS) for c in score_cells(material))
 
@@ -124,6 +124,7 @@ def test_without_its_data_a_report_says_so(full):
         ({"quarantined": ["a: b: c = d: e"] * 9}, {}, "9 records of the source left out"),
         ({}, {"limit": 2}, "Only a part of the source was chosen (limit: 2)"),
         ({}, {"workers": 4}, "while 4 trajectories shared the machine"),
+        ({"replies_at_once": 16}, {}, "Up to 16 replies were asked for at a time"),
     ],
 )
 def test_what_numbers_depend_on_is_said(build, full, facts, params, wanted):
