@@ -81,6 +81,7 @@ class FrameStore:
         if form not in ("lossless", "jpeg"):
             raise BenchError(f"unknown form {form!r} of a frame store; known: lossless, jpeg")
         self.folder, self.form, self.limit_bytes = Path(folder), form, limit_bytes
+        self._step_bytes = min(STEP_BYTES, limit_bytes // 16)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lease_path = self.folder / f"{uuid.uuid4().hex}.lease"
         self._lease = self._lease_path.open("w")
@@ -112,11 +113,10 @@ class FrameStore:
                 return None
             path = self.folder / f"{key}.{uuid.uuid4().hex[:8]}.pack"
             self._hold(path)
-            step = min(STEP_BYTES, self.limit_bytes // 16)
-            return PackWriter(path, fps, stretches, self.room, step)
+            return PackWriter(path, fps, stretches, self.room, self._step_bytes)
 
     def room(self) -> bool:
-        """Whether the limit holds, after evicting what may be evicted."""
+        """Whether the limit allows another step, after evicting what may be evicted."""
         with self._locked():
             return self._make_room()
 
@@ -172,10 +172,11 @@ class FrameStore:
     def _make_room(self) -> bool:
         packs = [(path, path.stat()) for path in self.folder.glob("*.pack")]
         total = sum(status.st_size for _, status in packs)
-        if total >= self.limit_bytes:
+        limit = self.limit_bytes - self._step_bytes
+        if total > limit:
             held = self._held()
             for path, status in sorted(packs, key=lambda pack: pack[1].st_mtime_ns):
-                if total >= self.limit_bytes and path.name not in held:
+                if total > limit and path.name not in held:
                     path.unlink()
                     total -= status.st_size
-        return total < self.limit_bytes
+        return total <= limit

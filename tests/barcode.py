@@ -22,14 +22,16 @@ from bench_lib.video import open_session
 CORNERS = [(0, 0), (0, 3), (3, 0), (3, 3)]
 INNER = [(row, col) for row in range(4) for col in range(4) if (row, col) not in CORNERS]
 RATE = 48_000
+LIGHT = 190
+"""Leaves room for 65 steps of grain."""
 
 
 def picture(number: int, size: Size = (48, 64)) -> NDArray[np.uint8]:
     """The picture of a frame number (0 to 4095), `[height, width, 3]`."""
     grid = np.full((4, 4), 30, np.uint8)
-    grid[0, 0] = 220
+    grid[0, 0] = LIGHT
     for bit, place in enumerate(INNER):
-        grid[place] = 220 if number >> bit & 1 else 30
+        grid[place] = LIGHT if number >> bit & 1 else 30
     rows = np.arange(size[0]) * 4 // size[0]
     cols = np.arange(size[1]) * 4 // size[1]
     return np.repeat(grid[rows][:, cols, None], 3, 2)
