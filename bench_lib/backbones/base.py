@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bench_lib.backbones import attention, frames
 from bench_lib.backbones.cache import Cache
-from bench_lib.backbones.decoder import Decoder
+from bench_lib.backbones.decoder import Attend, Decoder
 from bench_lib.backbones.hf_compat import Parts
 from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 VISION_PATCHES = {"cpu": 8_192, "cuda": 65_536}
 """Patches per pass of the vision tower: bounds its memory, and large enough to fill the device."""
+ENCODE_FRAMES = 64
+"""Frames whose features, several times the size of their embeddings, are held at once."""
 
 
 class Backbone(ABC):
@@ -152,8 +154,9 @@ class Backbone(ABC):
         return self._merge(features)
 
     def encode(self, pictures: Sequence[NDArray[np.uint8]], as_images: bool = False) -> Tensor:
-        """Embeddings `[grids, cells, width]` of frames: `project(vision(...))`."""
-        return self.project(self.vision(pictures, as_images))
+        """Embeddings `[grids, cells, width]` of frames: `project(vision(...))`, part by part."""
+        parts = (pictures[i : i + ENCODE_FRAMES] for i in range(0, len(pictures), ENCODE_FRAMES))
+        return torch.cat([self.project(self.vision(part, as_images)) for part in parts])
 
     @abstractmethod
     def _tower(self, patches: Tensor, rows: int, cols: int) -> Tensor: ...
@@ -164,6 +167,20 @@ class Backbone(ABC):
     @abstractmethod
     def place(self, prompt: Prompt, visual: Visual) -> None:
         """Append visual tokens to a prompt with this family's markers and positions."""
+
+    # Decoder -------------------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def read(
+        self,
+        x: Tensor,
+        positions: Tensor | Sequence[Tensor],
+        cache: Cache,
+        attend: Attend | None = None,
+    ) -> tuple[Tensor, Cache]:
+        """Read tokens into a cache, counted as `tokens_prefilled`; see `Decoder.read`."""
+        count("tokens_prefilled", len(x))
+        return self.decoder.read(x, positions, cache, attend)
 
     # Text -----------------------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Built, Prompt, Visual
 from bench_lib.chat.base import (
     Chat,
-    ChatError,
     ChatReply,
     Contract,
     Frames,
     Message,
+    RequestRefused,
     Sound,
     Text,
 )
@@ -55,7 +55,7 @@ class LocalChat(Chat):
     def complete(
         self, messages: Sequence[Message], contract: Contract, generation: Generation
     ) -> ChatReply:
-        """See `Chat.complete`; raises ChatError for sound, which these models do not take."""
+        """See `Chat.complete`; refuses sound, which these models do not take."""
         with self._one_at_a_time:
             return checked(self._send, messages, contract, generation)
 
@@ -86,7 +86,7 @@ class LocalChat(Chat):
                 elif isinstance(part, Frames):
                     self._show(prompt, part)
                 elif isinstance(part, Sound):
-                    raise ChatError(f"{self.id} takes no sound; choose a method without audio")
+                    raise RequestRefused(f"{self.id} takes no sound; choose a method without audio")
             prompt.end()
         return prompt.turn("assistant").build()
 

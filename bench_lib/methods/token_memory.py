@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from bench_lib.backbones.base import ENCODE_FRAMES
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Built, Prompt, Visual, grid_times
 from bench_lib.measure import count
@@ -27,8 +28,6 @@ from bench_lib.stream import Clip, Frame, SessionInfo, Size
 
 Held = tuple[int, Frame]
 """A frame that is not encoded yet, with the position of its session."""
-ENCODE_FRAMES = 32
-"""Frames encoded at once when many are due."""
 
 
 @dataclass(frozen=True)

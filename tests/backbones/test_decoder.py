@@ -10,6 +10,7 @@ from bench_lib.backbones.attention import eager, sdpa
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.prompt import Built
+from bench_lib.measure import counting
 
 
 @torch.inference_mode()
@@ -112,6 +113,15 @@ def test_a_hook_may_look_at_other_tokens_in_every_layer(backbone: Backbone) -> N
     torch.testing.assert_close(hooked, gathered, atol=2e-5, rtol=0)
     assert (full - gathered).abs().max() > 1e-3
     assert len({ragged.length(i) for i in range(backbone.layers)}) == backbone.layers
+
+
+def test_reading_into_a_memory_is_counted(backbone: Backbone) -> None:
+    prompt = video_prompt(backbone)
+    with counting() as counts:
+        hidden, cache = backbone.read(prompt.x, prompt.positions, backbone.empty_cache())
+    assert counts == {"tokens_prefilled": len(prompt.x)}
+    assert cache.length() == len(prompt.x)
+    assert not hidden.requires_grad
 
 
 def test_positions_may_differ_between_layers(tiny: Backbone) -> None:

@@ -7,11 +7,11 @@ from backbone_cases import noise_frames, uneven
 
 from bench_lib.backbones.base import Backbone
 from bench_lib.chat.base import (
-    ChatError,
     Contract,
     ContractBroken,
     Frames,
     Message,
+    RequestRefused,
     Sound,
     Text,
 )
@@ -102,7 +102,7 @@ def test_a_broken_reply_is_asked_for_once_more(tiny: Backbone) -> None:
 
 
 def test_sound_is_refused(tiny: Backbone) -> None:
-    with pytest.raises(ChatError, match="takes no sound"):
+    with pytest.raises(RequestRefused, match="takes no sound"):
         LocalChat(tiny).complete(asked(Sound(np.zeros(16_000, np.float32))), FREE, SHORT)
 
 

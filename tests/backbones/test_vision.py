@@ -53,6 +53,9 @@ def test_a_split_at_even_frames_changes_nothing(
     torch.testing.assert_close(parts, at_once, atol=1e-5, rtol=1e-5)
     monkeypatch.setitem(base.VISION_PATCHES, "cpu", 1)  # one grid a pass
     torch.testing.assert_close(backbone.vision(pictures), at_once, atol=1e-5, rtol=1e-5)
+    monkeypatch.setattr(base, "ENCODE_FRAMES", 2)
+    in_parts = backbone.encode(pictures)
+    torch.testing.assert_close(in_parts, backbone.project(at_once), atol=1e-5, rtol=1e-5)
 
 
 def test_grids_do_not_see_each_other(backbone: Backbone) -> None:
