@@ -38,7 +38,6 @@ class Trunk:
     observe_s: float = 0.0
     decode_s: float = 0.0
     fed_s: float = 0.0
-    recorded_bytes: int = 0
     missing: list[str] = field(default_factory=list)
 
 
@@ -96,6 +95,7 @@ class Walk:
             "error": "",
         }
         clip_s: list[float] = []
+        recorded_bytes = 0
         with counting() as counts:
             try:
                 with self._opened(feed) as stream:
@@ -103,7 +103,7 @@ class Walk:
                     self._feed(feed, due, stream, last, clip_s)
                     record["served"] = stream.served
                     counts["source_frames_decoded"] = stream.decoded_frames
-                self.trunk.recorded_bytes += session_bytes(feed.session)
+                recorded_bytes = session_bytes(feed.session)
             except VideoError as error:
                 record["error"] = str(error)
                 self.trunk.missing.append(feed.session.id)
@@ -111,7 +111,7 @@ class Walk:
             self._settle()
             if not last:
                 for member in self._members():
-                    member.end_session(self.trunk.recorded_bytes)
+                    member.end_session(recorded_bytes)
         self.trunk.fed_s += feed.duration_s
         self.trunk.position = feed.position + 1
         kept, seen = self.method.tokens()

@@ -145,7 +145,7 @@ class Method(ABC):
         """Take in the next clip. Clips arrive in time order, once."""
 
     def end_session(self, recorded_bytes: int) -> None:  # noqa: B027 - an optional hook
-        """The session is over; `recorded_bytes` is the size of its recorded video."""
+        """The session is over; `recorded_bytes` is the size of its own recorded video."""
 
     def branch(self) -> Self:
         """A second object at this point of the stream; what it does leaves this one untouched."""
