@@ -6,7 +6,6 @@ decoder that spins, even one that holds the interpreter lock, is ended by the ke
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -17,7 +16,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
-from PIL import Image
 
 from bench_lib.decode_audio import SessionSound
 from bench_lib.decode_av import AvReader
@@ -31,6 +29,7 @@ from bench_lib.decode_protocol import (
     instants,
     sample_at,
 )
+from bench_lib.pack import encoded
 from bench_lib.stream import EPSILON_S, Size, resized
 
 ALIVE_S = 1.0
@@ -101,17 +100,6 @@ def runs(spans: Sequence[SpanTuple], fps: float, stretches: Stretches) -> Iterat
         run.times.append(file_s)
     if run:
         yield run
-
-
-def encoded(pixels: np.ndarray, form: str) -> bytes:
-    """An image file: `lossless` is WebP (a third smaller than PNG, and faster), `jpeg` is JPEG."""
-    buffer = io.BytesIO()
-    image = Image.fromarray(pixels)
-    if form == "jpeg":
-        image.save(buffer, "JPEG", quality=90)
-    else:
-        image.save(buffer, "WEBP", lossless=True, quality=0, method=0)
-    return buffer.getvalue()
 
 
 class Stream:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import io
 import json
 import os
 import threading
@@ -21,29 +20,18 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self
-
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
+from typing import Self
 
 from bench_lib.decode_protocol import SpanTuple, Stretches
 from bench_lib.errors import BenchError
-from bench_lib.pack import Pack, PackWriter, complete
+from bench_lib.pack import Form, Pack, PackWriter, complete
 from bench_lib.stream import ArrayFrame, Frame, Size, StoredFrame
 
-Form = Literal["lossless", "jpeg"]
 VERSION = 1
 DIGEST_BYTES = 2**20
 STEP_BYTES = 8 * 2**20
 """How much is written between two looks at the limit."""
 _digests: dict[tuple[str, int, int], str] = {}
-
-
-def decoded(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The pixels of an encoded image that is not kept."""
-    with Image.open(io.BytesIO(image.data)) as picture:
-        return np.asarray(picture.convert("RGB"))
 
 
 def again(frame: Frame, t_s: float) -> Frame:

@@ -20,8 +20,8 @@ from bench_lib.decode_client import Message, ask_once
 from bench_lib.decode_feed import Feed
 from bench_lib.decode_protocol import Stretches, VideoError, VideoInfo
 from bench_lib.errors import BenchError, nearest
-from bench_lib.pack import Pack, PackWriter
-from bench_lib.store import FrameStore, again, decoded
+from bench_lib.pack import Pack, PackWriter, decoded
+from bench_lib.store import FrameStore, again
 from bench_lib.stream import ArrayFrame, Frame, Size
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ def open_session(
     if reader not in ("pyav", "decord"):
         raise BenchError(f"unknown reader {reader!r}; {nearest(reader, ('pyav', 'decord'))}")
     spans = [(span.file, span.start_s, span.end_s) for span in session.spans]
+    if not spans:
+        raise BenchError(f"session {session.id} has no recorded file: give it at least one span")
     writer = None
     if store:
         with contextlib.suppress(OSError):  # the decoding process says what is wrong with it
