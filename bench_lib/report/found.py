@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from bench_lib.score import adaptive, aggregate
 from bench_lib.score.instances import Instances
+from bench_lib.score.table import records
 from bench_lib.tasks import Bench
 
 
@@ -31,6 +33,15 @@ class Found:
             adaptive.decision_scores(data),
             adaptive.gate_rates(data),
         )
+
+    def metrics(self) -> dict[str, list[dict[str, Any]]]:
+        """The frames as strict JSON: a missing number is null and its note says why."""
+        return {
+            "tasks": records(self.main),
+            "capabilities": records(self.capabilities),
+            "decisions": records(self.decisions),
+            "gates": records(self.gates),
+        }
 
     def adaptive(self, capability: str) -> bool:
         """Whether the tasks of a capability ask for decisions."""

@@ -39,7 +39,9 @@ class Fragment:
 
 
 def save(material: Material) -> Path:
-    """Write the report of a run to `outputs/<run folder name>.html`, replacing it at once."""
+    """Write a run's metrics.json and its report, `outputs/<run folder name>.html`, each at once."""
+    if not material.unread:
+        material.run.write_metrics(material.found.metrics())
     path = report_path(material)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
