@@ -21,11 +21,11 @@ from bench_lib.answer import MAX_NEW_TOKENS, Setting
 from bench_lib.ask import Ask
 from bench_lib.engine import Walk
 from bench_lib.errors import BenchError
-from bench_lib.feeds import Episode, episodes
+from bench_lib.feeds import Episode, by_session, episodes, foreign
 from bench_lib.free import free_question
 from bench_lib.methods.base import Generation, Method
 from bench_lib.params import EvalParams
-from bench_lib.runs import Run
+from bench_lib.runs import Run, find_run
 from bench_lib.schema import Response, Trajectory
 from bench_lib.serving import serve
 from bench_lib.sources import Dataset
@@ -34,6 +34,10 @@ from bench_lib.tasks import APM_BENCH
 
 POOL = 16
 """Open calls per trajectory thread of a message model."""
+
+
+class Stopped(BaseException):
+    """Ends a thread at its next clip after the run was interrupted; not a failure of a method."""
 
 
 @dataclass
@@ -113,15 +117,24 @@ class Evaluation:
 
     def episodes(self, trajectory: Trajectory, asks: list[Ask]) -> list[Episode]:
         """How asks of one trajectory are fed under this run's condition and mode."""
-        one_each = self.params.mode == "replay" or not self.method.forks
-        return episodes(
-            APM_BENCH,
-            trajectory,
-            asks,
-            self.params.condition,
-            self.params.recent,
-            one_each,  # type: ignore[arg-type]
-        )
+        params = self.params
+        if params.memory == "other":
+            return foreign(trajectory, self._other(trajectory), asks)
+        condition, recent = params.condition, params.recent
+        if params.memory == "empty":
+            condition, recent = "recent_sessions", 0
+        one_each = params.mode == "replay" or not self.method.forks
+        found = episodes(APM_BENCH, trajectory, asks, condition, recent, one_each)
+        if params.states_from:
+            return [part for episode in found for part in by_session(episode)]
+        return found
+
+    def _other(self, trajectory: Trajectory) -> Trajectory:
+        """The trajectory whose sessions stand for another's: the next one of the source."""
+        known = [t.id for t in self.data.trajectories]
+        if len(known) < 2:
+            raise BenchError("memory: other needs a source with at least two trajectories")
+        return self.data.trajectories[(known.index(trajectory.id) + 1) % len(known)]
 
     def plan(self) -> pd.DataFrame:
         """What the rest of this run will take; BenchError where disk or memory is short."""
@@ -137,18 +150,28 @@ class Evaluation:
         for episode in waiting:
             by_trajectory.setdefault(episode.trajectory.id, []).append(episode)
         threads = 1 if runs_here(self.method) else self.params.workers
-        with (
-            tqdm(total=round(total_s), unit="s", desc="video", disable=not progress) as bar,
-            ThreadPoolExecutor(threads) as pool,
-        ):
-            lock = threading.Lock()
+        lock, stop = threading.Lock(), threading.Event()
+        groups = list(by_trajectory.values())
+        with tqdm(total=round(total_s), unit="s", desc="video", disable=not progress) as bar:
 
             def step(seconds: float) -> None:
+                if stop.is_set():
+                    raise Stopped
                 with lock:
                     bar.update(seconds)
 
-            jobs = [pool.submit(self._trajectory, group, step) for group in by_trajectory.values()]
-            busy = [name for job in jobs for name in job.result()]
+            if threads == 1:
+                busy = [name for group in groups for name in self._trajectory(group, step)]
+            else:
+                with ThreadPoolExecutor(threads) as pool:
+                    jobs = [pool.submit(self._trajectory, group, step) for group in groups]
+                    try:
+                        busy = [name for job in jobs for name in job.result()]
+                    except BaseException:
+                        # The other threads stop at their next clip, and what they did is kept.
+                        stop.set()
+                        pool.shutdown(cancel_futures=True)
+                        raise
         self.run.sync()
         if busy:
             print(f"left to another process that is at work on them: {', '.join(busy)}")
@@ -159,6 +182,7 @@ class Evaluation:
         with ExitStack() as stack:
             if not stack.enter_context(self.run.locked(f"trajectory {name}", wait=False)):
                 return [name]
+            sources.prepare(group[0].trajectory)
             # Another process may have finished it between the listing and the lock.
             done = self.run.done()
             asks = [a for episode in group for a in episode.asks if a.key not in done]
@@ -179,6 +203,9 @@ class Evaluation:
         states = States(
             self.run.folder / "states",
             self.params.states if self.params.mode == "stream" else "none",  # type: ignore[arg-type]
+            source=find_run(self.params.states_from) / "states"
+            if self.params.states_from
+            else None,
         )
         Walk(self.fresh(), episode, self.setting, states, self.run.append, pool, step).run()
         self.run.sync()

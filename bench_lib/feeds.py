@@ -4,7 +4,8 @@ An episode is one life of a trunk: a list of feeds in order and the asks that it
 feeds all sessions once; `raw_lifelong` adds the recorded footage between them; `recent_sessions`
 empties the memory before each queried session and feeds the k before it; `oracle` feeds only the
 annotated evidence before the cutoff (protocol, sections 12, 14 and 16.29). The replay mode is the
-same with one ask per episode.
+same with one ask per episode. Two controls show what a memory is worth: `recent_sessions` with
+k = 0 empties it, and `foreign` fills it with another trajectory's sessions.
 """
 
 from __future__ import annotations
@@ -104,6 +105,30 @@ def episodes(
     for ask in asks:
         groups.setdefault((ask.candidate.id, ask.probe.session), []).append(ask)
     return [_oracle(bench, trajectory, group) for group in groups.values()]
+
+
+def foreign(trajectory: Trajectory, other: Trajectory, asks: Sequence[Ask]) -> list[Episode]:
+    """Episodes in which another trajectory's sessions stand for the earlier ones, in equal number.
+
+    Where the other one has fewer, all of its sessions are fed.
+    """
+    found = []
+    for at, session in enumerate(trajectory.sessions):
+        here = tuple(ask for ask in asks if ask.probe.session == session.id)
+        if here:
+            borrowed = [
+                s.model_copy(update={"id": f"{other.id}:{s.id}"}) for s in other.sessions[:at]
+            ]
+            feeds = _whole([*borrowed, session])
+            name = f"foreign:{other.id}:{session.id}"
+            found.append(Episode(name, trajectory, feeds, here).needed())
+    return found
+
+
+def by_session(episode: Episode) -> list[Episode]:
+    """The same episode once for each session that is asked about, for runs from saved states."""
+    groups = [(feed, episode.due(feed)) for feed in episode.feeds]
+    return [replace(episode, asks=tuple(asks)).needed() for _, asks in groups if asks]
 
 
 def _whole(sessions: Iterable[Session]) -> tuple[Feed, ...]:

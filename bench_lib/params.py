@@ -68,6 +68,8 @@ class EvalParams:
     backbone_args: dict = field(default_factory=dict)
     condition: str = "standard"
     recent: int = 2
+    memory: str = "own"
+    states_from: str = ""
     trajectories: list = field(default_factory=list)
     tasks: list = field(default_factory=list)
     limit: int = 0
@@ -106,6 +108,11 @@ class EvalParams:
                 f"unknown method {self.method!r}; {nearest(self.method, methods.available())}"
             )
         _choice("condition", self.condition, CONDITIONS)
+        _choice("memory", self.memory, ("own", "empty", "other"))
+        if (self.memory != "own" or self.states_from) and self.condition != "standard":
+            raise BenchError("memory and states_from belong to the standard condition")
+        if self.memory != "own" and self.states_from:
+            raise BenchError(f"memory {self.memory!r} cannot come from the states of a run")
         _choice("mode", self.mode, ("stream", "replay"))
         _choice("cutoff", self.cutoff, ("protocol", "inclusive", "exclusive"))
         _choice("registration_delivery", self.registration_delivery, ("stream", "log"))

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bench_lib import __version__, paths
-from bench_lib.errors import BenchError
+from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Response, Trajectory
 
 NOT_IDENTITY = (
@@ -214,6 +214,28 @@ class Run:
             json.dumps(value, indent=1, sort_keys=True, allow_nan=False, default=str)
         )
         temporary.replace(self.folder / name)
+
+
+def find_run(name: str) -> Path:
+    """A run's folder by its name, a unique prefix, or `latest` (the one last written to)."""
+    home = paths.outputs() / "runs"
+    known = {path.parent.name: path.parent for path in home.glob("*/manifest.json")}
+    if not known:
+        raise BenchError(f"no run below {paths.short(home)}; run notebooks/03_eval.ipynb first")
+    if name == "latest":
+        return max(known.values(), key=last_written)
+    matching = [name] if name in known else sorted(n for n in known if n.startswith(name))
+    if len(matching) == 1:
+        return known[matching[0]]
+    if matching:
+        raise BenchError(f"{name!r} begins {len(matching)} runs: {', '.join(matching)}")
+    raise BenchError(f"unknown run {name!r}; {nearest(name, known)}")
+
+
+def last_written(folder: Path) -> float:
+    """When a run's records were last written to, as a time of its files."""
+    files = [folder / "manifest.json", *folder.glob("*.jsonl")]
+    return max(path.stat().st_mtime for path in files)
 
 
 RETRIED = ("error", "not_run")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bench_lib import paths
+from bench_lib.errors import BenchError
 from bench_lib.feeds import Episode
 from bench_lib.methods.base import Method
 from bench_lib.runs import digest
@@ -18,20 +20,22 @@ Keep = Literal["last", "all", "none"]
 
 @dataclass(frozen=True)
 class States:
-    """`keep` says which states of an episode stay; one above `limit_bytes` is not saved at all.
+    """`keep_which` says which states of an episode stay; one above `limit_bytes` is not saved.
 
     Without a saved state a trajectory is observed again from its start when a run is resumed.
+    `source` are the kept states of another run, from which every episode must begin.
     """
 
     folder: Path
     keep_which: Keep = "last"
     limit_bytes: int = 512 * 2**20
+    source: Path | None = None
 
     def keep(self, episode: Episode, trunk: dict[str, Any], method: Method) -> None:
         """Save the method after the session at `trunk["position"] - 1`."""
         if self.keep_which == "none" or sum(method.state_bytes().values()) > self.limit_bytes:
             return
-        home = self._home(episode)
+        home = self._home(episode, self.folder)
         final = home / f"{trunk['position']:04d}"
         temporary = home / f".{final.name}.{os.getpid()}"
         shutil.rmtree(temporary, ignore_errors=True)
@@ -45,9 +49,18 @@ class States:
                     shutil.rmtree(older, ignore_errors=True)
 
     def newest(self, episode: Episode, method: Method) -> dict[str, Any] | None:
-        """Load the latest state from which all asks of the episode can be reached; its trunk."""
+        """Load the latest state from which all asks of the episode can be reached; its trunk.
+
+        Raises:
+            BenchError: there is a `source`, and it does not hold the state right before the asks.
+        """
         first = min(episode.feed(ask.probe.session).position for ask in episode.asks)
-        home = self._home(episode)
+        home = self._home(episode, self.source or self.folder)
+        if self.source and first and not (home / f"{first:04d}").exists():
+            raise BenchError(
+                f"{paths.short(self.source.parent)} keeps no state of {episode.trajectory.id} "
+                f"after session {first}; run it again with states: all"
+            )
         found = sorted(home.glob("[0-9]*"), reverse=True) if home.exists() else []
         for folder in found:
             if int(folder.name) <= first:
@@ -56,5 +69,5 @@ class States:
                 return {**trunk, "size": tuple(trunk["size"]) if trunk["size"] else None}
         return None
 
-    def _home(self, episode: Episode) -> Path:
-        return self.folder / digest([episode.trajectory.id, episode.id], 16)
+    def _home(self, episode: Episode, root: Path) -> Path:
+        return root / digest([episode.trajectory.id, episode.id], 16)

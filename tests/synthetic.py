@@ -15,20 +15,31 @@ SIZE = (48, 64)
 RATE = 10
 
 
-def movie(path: Path, seconds: float, seed: int = 0, changed_from_s: float = float("inf")) -> Path:
+def movie(
+    path: Path,
+    seconds: float,
+    seed: int = 0,
+    changed_from_s: float = float("inf"),
+    size: tuple[int, int] = SIZE,
+) -> Path:
     """A video of coarse random blocks, one pattern a frame; patterns differ after a given time.
 
     Lossless, so that what comes later changes no earlier pixel.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=RATE, options={"qp": "0", "preset": "ultrafast"})
-        stream.height, stream.width, stream.pix_fmt = *SIZE, "yuv420p"
+        stream = container.add_stream(
+            "libx264", rate=RATE, options={"qp": "0", "preset": "ultrafast"}
+        )
+        stream.height, stream.width, stream.pix_fmt = *size, "yuv420p"
         stream.time_base = Fraction(1, RATE)
         for k in range(round(seconds * RATE)):
             own = seed + 1000 if k / RATE >= changed_from_s else seed
             blocks = np.random.default_rng([own, k]).integers(0, 2, (6, 8, 1)) * 200 + 20
-            pixels = np.repeat(np.kron(blocks[..., 0], np.ones((8, 8)))[..., None], 3, 2)
+            pixels = np.repeat(
+                np.kron(blocks[..., 0], np.ones((size[0] // 6, size[1] // 8)))[..., None], 3, 2
+            )
+            pixels = np.pad(pixels, ((0, size[0] - len(pixels)), (0, 0), (0, 0)))
             frame = av.VideoFrame.from_ndarray(pixels.astype(np.uint8), "rgb24")
             frame.pts, frame.time_base = k, Fraction(1, RATE)
             container.mux(stream.encode(frame))

@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 from synthetic import OPTIONS, question
 
-from bench_lib.schema import Candidate, Moment, Option, Probe, Registration, Session, Trajectory
-from bench_lib.schema import clock
+from bench_lib.schema import (
+    Candidate,
+    Moment,
+    Option,
+    Probe,
+    Registration,
+    Session,
+    Trajectory,
+    clock,
+)
 from bench_lib.sources import captions
 from bench_lib.sources.check import check
 

@@ -300,3 +300,24 @@ def test_states_too_large_are_not_kept(home: Trajectory, tmp_path: Path) -> None
     states = States(tmp_path, "last", limit_bytes=10)
     Walk(methods.load("hashing"), episode, log, states, lambda k, r: None).run()
     assert not list(tmp_path.rglob("state.json"))
+
+
+def test_another_memory_and_none_are_controls(home: Trajectory, tmp_path: Path) -> None:
+    from bench_lib.engine import Walk
+    from bench_lib.feeds import foreign
+    from bench_lib.states import States
+
+    other = household(tmp_path / "other", seed=3)
+    late = [a for a in asks_of(home) if a.probe.session == "S003"]
+    (episode,) = foreign(home, other, late)
+    assert [f.session.id for f in episode.feeds] == ["T3:S001", "T3:S002", "S003"]
+    records: list = []
+    Walk(
+        methods.load("hashing"), episode, SETTING, States(tmp_path, "none"),
+        lambda kind, record: records.append(record),
+    ).run()  # fmt: skip
+    borrowed = {(r.candidate, r.probe): r.raw_text for r in records if hasattr(r, "raw_text")}
+    usual = answers(walk(home, tmp_path, asks=late)[0])
+    empty = answers(walk(home, tmp_path, asks=late, condition="recent_sessions", recent=0)[0])
+    for key in usual:
+        assert len({usual[key], borrowed[key], empty[key]}) == 3

@@ -38,7 +38,7 @@ def test_a_text_for_a_switch_is_refused() -> None:
     class Switch:
         resume: bool = True
 
-    with pytest.raises(BenchError, match="resume must be bool, not str 'false'; .*True or False"):
+    with pytest.raises(BenchError, match=r"resume must be bool, not str 'false'; .*True or False"):
         bind(Switch, {"resume": "false"})
 
 

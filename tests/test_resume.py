@@ -162,3 +162,33 @@ def test_eight_processes_at_once_equal_one(
     ]  # fmt: skip
     assert [job.wait(timeout=240) for job in jobs] == [0] * 4
     assert records(tmp_path / "o") == records(whole[0])
+
+
+def test_saved_memories_answer_new_questions(data: Path, tmp_path: Path) -> None:
+    """Another decoding over the states of a run costs its questions and the current sessions."""
+    log, again = tmp_path / "log", tmp_path / "again"
+    first = evaluate(data, tmp_path / "o", log, states="all")
+    assert first.returncode == 0, first.stderr
+    name = Path(first.stdout.strip()).name
+    late = {"tasks": ["TR", "PRM"], "temperature": 0.5}
+    asked = evaluate(data, tmp_path / "o", again, states_from=name, **late)
+    assert asked.returncode == 0, asked.stderr
+    assert calls(again)["observe"] <= 2 * (SESSION_CLIPS + 2), "an earlier session was touched"
+    fresh = evaluate(data, tmp_path / "p", tmp_path / "fresh", **late)
+    assert fresh.returncode == 0, fresh.stderr
+
+    def texts(folder: str) -> dict:
+        return {k: r.raw_text for k, r in Run.at(Path(folder)).responses().items()}
+
+    assert texts(asked.stdout.strip()) == texts(fresh.stdout.strip())
+
+
+def test_states_that_were_not_kept_are_named(data: Path, tmp_path: Path) -> None:
+    first = evaluate(data, tmp_path / "o", tmp_path / "log", states="none")
+    name = Path(first.stdout.strip()).name
+    asked = evaluate(data, tmp_path / "o", tmp_path / "log", states_from=name, seed=1)
+    assert asked.returncode == 0
+    (response, *_) = Run.at(Path(asked.stdout.strip())).responses().values()
+    assert response.status == "error" or response.task == "OCR"
+    errors = [r.error for r in Run.at(Path(asked.stdout.strip())).responses().values() if r.error]
+    assert any("states: all" in error for error in errors)

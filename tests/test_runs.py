@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_written_says_what_to_do(
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("BENCH_OUTPUTS", str(blocked))
-    with pytest.raises(BenchError, match="cannot write .*set BENCH_OUTPUTS"):
+    with pytest.raises(BenchError, match=r"cannot write .*set BENCH_OUTPUTS"):
         opened()
 
 

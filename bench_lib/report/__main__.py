@@ -18,9 +18,10 @@ def main(argv: list[str] | None = None) -> int:
     )
     asked = parser.parse_args(argv)
     from bench_lib.report import data, render
+    from bench_lib.runs import find_run
 
     try:
-        folder = data.find(asked.run)
+        folder = find_run(asked.run)
         path = paths.outputs() / f"{folder.name}.html"
         if not (asked.where and path.exists()):
             path = render.save(data.reread(folder))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bench_lib import paths
-from bench_lib.errors import BenchError, nearest
+from bench_lib.errors import BenchError
 from bench_lib.params import EvalParams
 from bench_lib.runs import Run
 from bench_lib.schema import Response, Trajectory
@@ -206,25 +206,3 @@ def _material(run: Run, params: EvalParams, trajectories: Iterable[Trajectory]) 
         asks = select(chosen, params)
     by_key = {ask.key: (known[name], ask) for name, own in asks.items() for ask in own}
     return Material(run, params, trajectories=known, asks=by_key)
-
-
-def find(name: str) -> Path:
-    """A run's folder by its name, a unique prefix, or `latest` (the one last written to)."""
-    home = paths.outputs() / "runs"
-    known = {path.parent.name: path.parent for path in home.glob("*/manifest.json")}
-    if not known:
-        raise BenchError(f"no run below {paths.short(home)}; run notebooks/03_eval.ipynb first")
-    if name == "latest":
-        return max(known.values(), key=written)
-    matching = [name] if name in known else sorted(n for n in known if n.startswith(name))
-    if len(matching) == 1:
-        return known[matching[0]]
-    if matching:
-        raise BenchError(f"{name!r} begins {len(matching)} runs: {', '.join(matching)}")
-    raise BenchError(f"unknown run {name!r}; {nearest(name, known)}")
-
-
-def written(folder: Path) -> float:
-    """When a run's records were last written to, as a time of its files."""
-    files = [folder / "manifest.json", *folder.glob("*.jsonl")]
-    return max(path.stat().st_mtime for path in files)

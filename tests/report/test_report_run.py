@@ -20,8 +20,9 @@ from bench_lib.errors import BenchError
 from bench_lib.evaluation import Evaluation
 from bench_lib.params import EvalParams
 from bench_lib.report import __main__ as command_line
-from bench_lib.report import cards, data, frames, timeline
+from bench_lib.report import cards, frames, timeline
 from bench_lib.report.frames import GRID_FPS, Shot
+from bench_lib.runs import find_run
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,7 @@ def test_unknown_and_ambiguous_runs_are_one_line(job, outputs, capsys):
 
 def test_no_run_at_all(outputs):
     with pytest.raises(BenchError, match="run notebooks/03_eval"):
-        data.find("latest")
+        find_run("latest")
 
 
 def test_every_shard_reports_the_whole_run(home, outputs):
