@@ -26,6 +26,7 @@ from bench_lib.errors import BenchError
 from bench_lib.feeds import Episode
 from bench_lib.measure import counting
 from bench_lib.methods.base import Method
+from bench_lib.sources import prepare
 from bench_lib.stream import Clip, SessionInfo
 from bench_lib.video import VideoError, inspect, open_session
 
@@ -103,6 +104,7 @@ def calibrate(evaluation: Evaluation, episode: Episode) -> Calibration:
         return found
     trunk.reset(episode.trajectory.id, evaluation.params.seed)
     try:
+        prepare(episode.trajectory)
         size = trunk.frame_size(inspect(feed.session.spans[0].file).size)
         trunk.begin_session(
             SessionInfo(feed.session.id, feed.position, feed.session.wall_start_s, size)

@@ -80,3 +80,17 @@ class Bench:
 
 
 APM_BENCH = Bench("apm", APM_TASKS, "apm")
+
+ARENA_TASKS = (
+    Task("RTP", "Real-time Perception", "RTP", "free", "current"),
+    Task("HR", "Historical Retrospection", "HR", "free", "current"),
+    Task("Tool", "Multimodal Tool Utilization", "Tool", "free", "current"),
+    Task("Pro", "Proactive Interaction", "Pro", "free", "current", registers=True),
+)
+STREAM_ARENA = Bench("arena", ARENA_TASKS, "arena", "shared")
+BENCHES = (APM_BENCH, STREAM_ARENA)
+
+
+def bench_of(code: str) -> Bench:
+    """The benchmark that has a task of that code, APM-Bench where none has."""
+    return next((b for b in BENCHES if code in {task.code for task in b.tasks}), APM_BENCH)

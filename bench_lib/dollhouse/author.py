@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bench_lib.dollhouse import (
+    author_arena,
     author_held,
     author_now,
     author_recall,
@@ -15,6 +16,7 @@ from bench_lib.dollhouse import (
 )
 from bench_lib.dollhouse.chronicle import Chronicle
 from bench_lib.dollhouse.draft import Brief, Desk, Draft
+from bench_lib.dollhouse.lore import lore
 from bench_lib.dollhouse.world import World
 from bench_lib.schema import Candidate, Option
 
@@ -46,9 +48,12 @@ def write(
     """Candidates of a trajectory, at most as many of each task as the brief counts."""
     rng = np.random.default_rng((world.seed, 13))
     desk = Desk(Chronicle(world), rng, brief, sessions)
+    tasks, counts = TASKS, COUNTS
+    if brief.bench == "arena":
+        tasks, counts = author_arena.tasks(lore(world)), author_arena.COUNTS
     drafts: list[Draft] = []
-    for task, draw in TASKS.items():
-        drafts += _distinct(draw(desk), (brief.counts or COUNTS).get(task, 0))
+    for task, draw in tasks.items():
+        drafts += _distinct(draw(desk), (brief.counts or counts).get(task, 0))
     letters = _letters(rng, sum(bool(d.options) for d in drafts), brief)
     return tuple(_candidate(d, name, i, letters, rng, brief) for i, d in enumerate(drafts))
 
@@ -62,7 +67,8 @@ def _distinct(drafts: Iterator[Draft | None], wanted: int) -> list[Draft]:
         draft = next(drafts)
         if draft:
             said = draft.registration.text if draft.registration else ""
-            asked = f"{draft.question} {draft.options[:1]}"
+            answer = draft.options[:1] or draft.references.get("answer")
+            asked = f"{draft.question} {answer}"
             where = f"{draft.probes[0].session} {draft.ideal}" if not draft.question else ""
             found.setdefault((asked, said, where), draft)
     return list(found.values())

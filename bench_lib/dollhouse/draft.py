@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bench_lib.schema import Moment, Probe, Reference, Registration
 
 @dataclass(frozen=True)
 class Brief:
-    """How an author works.
+    """How an author works: for `apm`, for `arena`, or for the five options of `availability`.
 
     `probes_s` keeps probes that far behind a shot's start. `windows_s` are the lengths of announced
     intervals, drawn alike for both polarities. `negatives` is how many silent probes a candidate
@@ -31,6 +31,7 @@ class Brief:
     windows_s: tuple[int, ...] = (4, 6, 8, 10, 12)
     negatives: tuple[int, int] = (2, 4)
     leak: str = ""
+    bench: Literal["apm", "arena", "availability"] = "apm"
 
 
 @dataclass(frozen=True)

@@ -133,12 +133,22 @@ def _read_clock(text: str) -> int:
     return (int(day) - 1) * 86_400 + h * 3600 + m * 60 + s
 
 
+def _several(pattern: str, say: Callable[[Any], str], read: Callable[[str], Any]) -> Slot:
+    """Values in order, with commas between."""
+    return Slot(
+        f"{pattern}(?:, {pattern})*",
+        lambda values: ", ".join(map(say, values)),
+        lambda text: tuple(read(part) for part in text.split(", ")),
+    )
+
+
 RELATIONS = ("left of", "right of", "in front of", "behind")
 SLOTS = {
     "wall_s": Slot(_CLOCK, clock, _read_clock),
     "start_s": Slot(_CLOCK, clock, _read_clock),
     "end_s": Slot(_CLOCK, clock, _read_clock),
     "day": Slot(r"DAY\d+", lambda d: f"DAY{d}", lambda t: int(t.removeprefix("DAY"))),
+    "until": Slot(r"DAY\d+", lambda d: f"DAY{d}", lambda t: int(t.removeprefix("DAY"))),
     "room": _plain(words.ROOMS),
     "place": _plain(words.PLACES),
     "slot": Slot(_either(words.SLOTS), lambda i: words.SLOTS[i], words.SLOTS.index),
@@ -160,6 +170,11 @@ SLOTS = {
     ),
     "relation": _plain(RELATIONS),
     "condition": Slot(_CONDITION, _say_condition, _read_condition),
+    "second": _plain(tuple(words.ACTIONS)),
+    "other_room": _plain(words.ROOMS),
+    "items": _several(_ITEM, _say_item, _read_item),
+    "acts": _several(_ACT, _say_act, _read_act),
+    "coins": Slot(r"\d+ coins", lambda n: f"{n} coins", lambda t: int(t.split()[0])),
     "maker": _plain(words.MAKERS),
     "town": _plain(words.TOWNS),
 }

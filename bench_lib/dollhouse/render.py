@@ -30,7 +30,8 @@ class Look:
     """How films are recorded. Motion in pixels, noise as a standard deviation, light as a share.
 
     `light` is how much the brightness varies between shots. `strip` draws the code strip. `sound`
-    adds the spoken lines where espeak-ng is installed.
+    adds the spoken lines where espeak-ng is installed, over a hiss of `hiss` (root mean square of
+    full scale 1). `clock` draws the wall clock.
     """
 
     fps: int = 4
@@ -40,6 +41,8 @@ class Look:
     light: float = 0.08
     strip: bool = True
     sound: bool = True
+    hiss: float = 0.0
+    clock: bool = True
     crf: int = 25
     preset: str = "superfast"
 
@@ -63,7 +66,7 @@ def write(film: Film, look: Look, path: Path) -> None:
                 out.mux(stream.encode(frame))
             out.mux(stream.encode())
             if speech:
-                _speak(out, speech, film)
+                _speak(out, speech, film, look.hiss)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -77,8 +80,8 @@ def _speech(out: Any) -> Any:
     return stream
 
 
-def _speak(out: Any, stream: Any, film: Film) -> None:
-    samples = sound.track(film)
+def _speak(out: Any, stream: Any, film: Film, hiss: float) -> None:
+    samples = sound.track(film, hiss)
     for start in range(0, len(samples), 1024):
         frame = av.AudioFrame.from_ndarray(samples[None, start : start + 1024], "s16", "mono")
         frame.sample_rate, frame.pts = sound.RATE, start
@@ -150,7 +153,8 @@ def _frame(
     if look.noise:
         field_ = _noise(look.noise)[key % 16]
         y = np.clip(y.astype(np.int16) + field_, 0, 255).astype(np.uint8)
-    _stamp((y, u, v), clock(wall_s))
+    if look.clock:
+        _stamp((y, u, v), clock(wall_s))
     planes = (y, u, v) if look.size == SIZE else _resized((y, u, v), look.size)
     if look.strip:
         _strip(planes, strip.encode(shot.at(film.wall_start_s, t_s), key & 255))

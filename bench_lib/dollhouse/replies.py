@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bench_lib.dollhouse import rules
+from bench_lib.dollhouse import grading, rules
 from bench_lib.dollhouse import sentences as s
 from bench_lib.dollhouse.grammar import Sentence, say, value
 from bench_lib.dollhouse.recall import Recall
@@ -196,6 +196,8 @@ RULES: dict[str, Rule] = {
     "free": free,
     "memory": memory,
     "caption": caption,
+    "judge_apm": lambda shown: grading.grade(shown.texts),
+    "judge_arena": lambda shown: grading.verdict(shown.texts),
 }
 """By the contract's name. Whoever defines a contract adds its rule with `rule`."""
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from bench_lib.dollhouse import arena_rules
 from bench_lib.dollhouse import sentences as s
 from bench_lib.dollhouse.grammar import Act, Condition, Item, Sentence, read_value
 from bench_lib.dollhouse.picture import Picture
@@ -150,6 +151,7 @@ def _do_in(q: s.DoIn, known: Recall, _: list[Any]) -> Item | None:
 
 
 RULES: dict[type, Callable[[Any, Recall, list[Any]], Any | None]] = {
+    **arena_rules.RULES,
     s.WhoWith: _who_with,
     s.WhatDid: _what_did,
     s.SignOn: _sign_on,

@@ -23,12 +23,16 @@ Scene = Callable[["Director"], None]
 
 @dataclass(frozen=True)
 class Pace:
-    """How long shots last in seconds, and how often someone, or a sign, is in a room."""
+    """How long shots last in seconds, and how often someone, or a sign, is in a room.
+
+    `repeats` lets random acts occur again within a film.
+    """
 
     look_s: tuple[int, int] = (3, 5)
     act_s: tuple[int, int] = (4, 6)
     company: float = 0.6
     signs: float = 0.5
+    repeats: bool = False
 
 
 @dataclass
@@ -42,6 +46,7 @@ class Director:
     notices: dict[str, str] = field(default_factory=dict)
     camera: Camera = field(init=False)
     done: set[Act] = field(default_factory=set)
+    last: Act | None = None
 
     def __post_init__(self) -> None:
         self.camera = Camera(self.house, self.film)
@@ -75,6 +80,7 @@ class Director:
         """A shot of an act."""
         self.camera.do(act, self.seconds(self.pace.act_s))
         self.done.add(act)
+        self.last = act
 
     def _speak(self, person: str) -> None:
         shot = self.film.shots[-1]
@@ -92,7 +98,8 @@ def visit(director: Director) -> None:
     d.look()
     for _ in range(int(d.rng.integers(1, 3))):
         acts = d.house.switches(d.camera.room) if d.rng.random() < 0.3 else []
-        acts = acts or [a for a in d.house.crafts(d.camera.room) if a not in d.done]
+        barred = d.done if not d.pace.repeats else {d.last}
+        acts = acts or [a for a in d.house.crafts(d.camera.room) if a not in barred]
         if acts:
             d.act(acts[int(d.rng.integers(len(acts)))])
     d.look()

@@ -162,6 +162,15 @@ class NextAfter(Question):
     form = "Which of these did I do next after this: <act>?"
 
 
+@dataclass(frozen=True)
+class AboutDays(Sentence):
+    """The coarse time span of a question in the availability set."""
+
+    day: int
+    until: int
+    form = "It is about <day> to <until>."
+
+
 # Questions about now.
 
 

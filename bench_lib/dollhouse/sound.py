@@ -34,9 +34,12 @@ def available() -> bool:
     return shutil.which("espeak-ng") is not None
 
 
-def track(film: Film) -> NDArray[np.int16]:
-    """The sound of a film: each line begins with its caption, all else is silent."""
+def track(film: Film, hiss: float = 0.0) -> NDArray[np.int16]:
+    """The sound of a film: each line begins with its caption, all else is silence or hiss."""
     samples = np.zeros(film.duration_s * RATE, np.int16)
+    if hiss:
+        rng = np.random.default_rng(film.wall_start_s)
+        samples = (rng.standard_normal(len(samples), np.float32) * hiss * 32_767).astype(np.int16)
     for caption in film.captions:
         for said in read(caption.text):
             if isinstance(said, Heard):

@@ -91,6 +91,8 @@ class Search:
 def seek_in_view(d: Director) -> None:
     """Seek a thing that stands right there: no memory is needed."""
     rooms = [r for r in d.house.layout if r != d.camera.room and d.house.crafts(r)]
+    if not rooms:
+        return
     d.enter(str(d.rng.choice(rooms)))
     things = [i for i in d.house.here(d.camera.room) if i not in d.house.collections]
     d.look()
@@ -107,25 +109,16 @@ def plan(
 ) -> list[list[Scene]]:
     """Scenes of threads for each of `films` films; their things become reserved.
 
-    `kinds` are those of `recipe` and `habit` that this trajectory has.
+    `kinds` lists the recipes and habits of this trajectory.
     """
     scenes: list[list[Scene]] = [[] for _ in range(films)]
+    rooms, names = list(house.layout), [str(n) for n in rng.permutation(RECIPES)]
+    for kind in kinds:
+        if kind == "recipe":
+            _plan_recipe(rng, house, rooms, names.pop(), steps, scenes)
+        else:
+            _plan_habit(rng, house, rooms, scenes)
     kept = house.reserved
-    rooms = list(house.layout)
-    last = films - 1
-    recipe = _recipe(rng, house, rooms, steps) if "recipe" in kinds else None
-    if recipe:
-        kept |= {a.item for a in recipe.steps if a.item}
-        again = int(rng.integers(1, films))
-        scenes[0].append(recipe.whole)
-        scenes[int(rng.integers(0, again))].append(recipe.begin)
-        scenes[again].append(recipe.resume)
-    habit = _habit(rng, house, rooms) if "habit" in kinds else None
-    if habit:
-        kept |= {a.item for a in (habit.first, habit.then) if a.item}
-        for film in rng.integers(0, last, 2):
-            scenes[int(film)].append(habit.both)
-        scenes[last].append(habit.half)
     free = [i for i in house.singles if i not in kept]
     for i in rng.permutation(len(free))[:searches]:
         search = Search(free[i])
@@ -137,25 +130,40 @@ def plan(
     return scenes
 
 
-def _recipe(
-    rng: np.random.Generator, house: Household, rooms: list[str], steps: int
-) -> Recipe | None:
-    """A recipe in the first room (in random order) whose things allow `steps` different acts."""
+def _plan_recipe(
+    rng: np.random.Generator,
+    house: Household,
+    rooms: list[str],
+    name: str,
+    steps: int,
+    scenes: list[list[Scene]],
+) -> None:
+    """A recipe in a room whose things allow so many different acts, if there is one."""
     for at in rng.permutation(len(rooms)):
-        acts = house.crafts(rooms[at])
-        chosen = _different(rng, acts, steps)
+        chosen = _different(rng, house.crafts(rooms[at]), steps)
         if len(chosen) == steps:
-            stop = int(rng.integers(1, steps))
-            return Recipe(str(rng.choice(RECIPES)), rooms[at], tuple(chosen), stop)
-    return None
+            recipe = Recipe(name, rooms[at], tuple(chosen), int(rng.integers(1, steps)))
+            house.reserved |= {a.item for a in chosen if a.item}
+            again = int(rng.integers(1, len(scenes)))
+            scenes[0].append(recipe.whole)
+            scenes[int(rng.integers(0, again))].append(recipe.begin)
+            scenes[again].append(recipe.resume)
+            return
 
 
-def _habit(rng: np.random.Generator, house: Household, rooms: list[str]) -> Habit | None:
+def _plan_habit(
+    rng: np.random.Generator, house: Household, rooms: list[str], scenes: list[list[Scene]]
+) -> None:
+    """A habit in a room whose things allow two different acts, if there is one."""
     for at in rng.permutation(len(rooms)):
         chosen = _different(rng, house.crafts(rooms[at]), 2)
         if len(chosen) == 2:
-            return Habit(rooms[at], *chosen)
-    return None
+            habit = Habit(rooms[at], *chosen)
+            house.reserved |= {a.item for a in chosen if a.item}
+            for film in rng.integers(0, len(scenes) - 1, 2):
+                scenes[int(film)].append(habit.both)
+            scenes[-1].append(habit.half)
+            return
 
 
 def _different(rng: np.random.Generator, acts: list[Act], n: int) -> list[Act]:

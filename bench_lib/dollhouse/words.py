@@ -80,13 +80,12 @@ TOWNS = (
 )
 
 _FUNCTION_WORDS = """
-    DAY From the I you am me my it is was do did does at in on of to not now for with from up by and
-    how How what What when When where Where which Which Who who this This that these As
-    see seen says reads read here there again first last next before after After between
-    so right left front behind far near middle first number numbers sign steps step times many
-    things thing please Please remember remind usually It No help needed need The answer yet
-    cannot tell shown evidence suffice placed done order higher lower both same price made maker
-    coins town home Tell hold holds say said Nothing
+    DAY From from the I you am me it is was do did does at in on of to not now with up or and
+    how How what What when When Where which Which who Who this that these The As After In see seen
+    says said reads read here there first last next after between so right left front behind
+    far near middle just more often times order many sign number step things thing something please
+    Please remember remind usually It No help needed answer yet about cannot tell shown evidence
+    suffice placed higher price coins maker lives town hold has before
 """
 
 WORDS: tuple[str, ...] = tuple(

@@ -21,7 +21,8 @@ GAPS_S = ((900, 3000), (7200, 18_000), (DAY_S, DAY_S), (2 * DAY_S, 3 * DAY_S))
 class Plan:
     """What a world is made of. Lengths in seconds; pairs are the ends of uniform ranges.
 
-    `threads` is 2 for a recipe and a habit in each world, 1 for the one or the other by turns.
+    `threads` names what runs through a world, recipes and habits; with `one_thread` each world has
+    only one of them, by turns.
     """
 
     films: tuple[int, int] = (4, 6)
@@ -32,7 +33,8 @@ class Plan:
     searches: int = 2
     pace: Pace = field(default_factory=Pace)
     between_s: int = 24
-    threads: int = 2
+    threads: tuple[str, ...] = ("recipe", "habit")
+    one_thread: bool = False
 
 
 SMALL = Plan(
@@ -44,7 +46,17 @@ SMALL = Plan(
     searches=1,
     pace=Pace((2, 2), (3, 3), 0.7, 0.8),
     between_s=8,
-    threads=1,
+    one_thread=True,
+)
+
+ARENA = Plan(
+    films=(1, 1),
+    film_s=(2520, 2640),
+    rooms=(6, 6),
+    singles=24,
+    searches=0,
+    pace=Pace((3, 7), (4, 8), 0.5, 0.7, repeats=True),
+    threads=(),
 )
 
 
@@ -69,7 +81,9 @@ def build(seed: int, plan_: Plan) -> World:
     names = [str(r) for r in rng.choice(ROOMS, _draw(rng, plan_.rooms), replace=False)]
     house = furnish(rng, names, plan_.singles)
     films = _draw(rng, plan_.films)
-    kinds = ("recipe", "habit") if plan_.threads == 2 else (("recipe", "habit")[seed % 2],)
+    kinds = plan_.threads
+    if plan_.one_thread:
+        kinds = (kinds[seed % len(kinds)],)
     scenes = plan(rng, house, films, plan_.steps, plan_.searches, kinds)
     starts = _starts(rng, films)
     filmed = []

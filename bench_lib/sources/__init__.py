@@ -59,6 +59,14 @@ def load(name: str, data_root: str = "") -> Dataset:
     return Dataset(trajectories, (*found.problems, *problems), found.note)
 
 
+def prepare(trajectory: Trajectory) -> None:
+    """Let a source that makes its media on demand make them, before they are opened."""
+    if trajectory.source in available():
+        module = importlib.import_module(f"{__name__}.{trajectory.source}")
+        if hasattr(module, "prepare"):
+            module.prepare(trajectory)
+
+
 def choose(trajectories: Iterable[Trajectory], wanted: list[str]) -> tuple[Trajectory, ...]:
     """Those of the wanted ids, all for an empty list; BenchError names the nearest known one."""
     known = {trajectory.id: trajectory for trajectory in trajectories}

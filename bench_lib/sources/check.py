@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from bench_lib.errors import BenchError
 from bench_lib.schema import Candidate, Trajectory
 from bench_lib.sources import Problem
-from bench_lib.tasks import APM_BENCH, Task
+from bench_lib.tasks import Task, bench_of
 
 SLACK_S = 0.5
 """Annotated times may exceed a video's measured length by this much."""
@@ -67,7 +67,7 @@ def _candidate(
     trajectory: Trajectory, candidate: Candidate, seen: dict[str, str]
 ) -> Iterator[Fault]:
     try:
-        task = APM_BENCH.task(candidate.task)
+        task = bench_of(candidate.task).task(candidate.task)
     except BenchError as error:
         yield "task", candidate.task, str(error)
         return

@@ -1,13 +1,25 @@
 """dollhouse: a small rendered household with known answers, generated on this machine.
 
-Variants: `default` (`dollhouse`), `small` (the fast default of tests). Videos are rendered into the
-cache when they are first needed; the same parameters give the same pictures everywhere.
+Variants (`dollhouse-NAME`): the default set; `small`, the fast default of tests; `arena` with
+StreamArena's items on two videos of more than 40 minutes; `recall` and `availability`, the same
+cross-session questions with four options and, half of them, with five; `large`, which has the size
+of APM-Bench. Videos are rendered into the cache when they are first needed (`large`: when a
+trajectory is prepared); the same parameters give the same pictures everywhere.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bench_lib.dollhouse import library
+from bench_lib.dollhouse.render import Look
+from bench_lib.dollhouse.world import World
+from bench_lib.errors import BenchError
+from bench_lib.schema import Trajectory
 from bench_lib.sources import Dataset
+
+_undrawn: dict[str, tuple[World, Look]] = {}
+"""Worlds loaded without rendering, by the file of their first session."""
 
 
 def load(data_root: str = "", variant: str = "default", **knobs: object) -> Dataset:
@@ -15,14 +27,26 @@ def load(data_root: str = "", variant: str = "default", **knobs: object) -> Data
 
     `data_root` is not used: nothing needs to be on disk. `knobs` replace fields of the set's plan
     (`films`, `film_s`, ...), brief (`counts`, `leak`, ...), look (`strip`, `noise`, `motion`,
-    `light`, `fps`, `size`), or its `seeds`; BenchError names the nearest known one.
+    `light`, `fps`, `size`), or its `seeds`, `totals` or `drawn`; BenchError names the nearest known
+    one.
     """
     chosen = library.with_knobs(library.find(variant), **knobs)
-    name = "dollhouse" if variant == "default" else f"dollhouse-{variant}"
     trajectories = []
     for seed in chosen.seeds:
-        world, trajectory = library.compose(chosen, name, seed)
+        world, trajectory = library.compose(chosen, library.title(variant), seed)
         if chosen.drawn:
             library.film(world, trajectory, chosen.look)
+        else:
+            _undrawn[trajectory.sessions[0].spans[0].file] = (world, chosen.look)
         trajectories.append(trajectory)
     return Dataset(tuple(trajectories), (), "generated household: answers are exact by design")
+
+
+def prepare(trajectory: Trajectory) -> None:
+    """Render the videos of a trajectory that was loaded without them; nothing where they exist."""
+    file = trajectory.sessions[0].spans[0].file
+    if file in _undrawn:
+        world, look = _undrawn[file]
+        library.film(world, trajectory, look)
+    elif not all(Path(s.spans[0].file).exists() for s in trajectory.sessions):
+        raise BenchError(f"trajectory {trajectory.id} was not loaded in this process")

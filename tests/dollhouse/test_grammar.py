@@ -54,6 +54,12 @@ VALUES = {
         st.builds(g.Condition, sign=SIGNS),
         st.builds(g.Condition, act=ACTS),
     ),
+    "until": st.integers(1, 30),
+    "second": st.sampled_from(list(words.ACTIONS)),
+    "other_room": st.sampled_from(words.ROOMS),
+    "items": st.lists(ITEMS, min_size=1, max_size=4).map(tuple),
+    "acts": st.lists(ACTS, min_size=1, max_size=4).map(tuple),
+    "coins": st.integers(1, 99),
     "maker": st.sampled_from(words.MAKERS),
     "town": st.sampled_from(words.TOWNS),
 }
@@ -98,6 +104,14 @@ def test_a_changed_word_is_another_sentence_or_none(said: g.Sentence) -> None:
 def test_every_word_is_in_the_vocabulary(said: g.Sentence) -> None:
     for token in re.findall(r"[A-Za-z]+|\d+", said.say()):
         assert token in words.WORDS, token
+
+
+def test_the_vocabulary_is_exactly_what_the_forms_need() -> None:
+    """Beside forms, slots bring words of their own; `words` must have no others."""
+    used = {w for f in g.FORMS for w in re.findall(r"[A-Za-z]+", re.sub(r"<\w+>", "", f.form))}
+    slots = "the is in I see sign reads left of right in front of behind DAY coins far near middle"
+    assert set(words._FUNCTION_WORDS.split()) - used - set(slots.split()) == set()
+    assert used <= set(words.WORDS)
 
 
 def test_the_vocabulary_names_each_word_once() -> None:

@@ -214,7 +214,7 @@ def test_over_http_it_answers_as_in_process(address: str) -> None:
     here = IdealChat()
     settings = EndpointSettings(send_contract=True, image_format="jpeg", quality=75)
     videos = EndpointSettings(structured="json_schema", video="jpeg", stream=False)
-    world, trajectory = composed(35, "small")
+    world, trajectory = composed(39, "small")
     for candidate in trajectory.candidates[3::2]:
         probe = candidate.probes[-1]
         name = APM_BENCH.task(candidate.task).reply
