@@ -35,7 +35,7 @@ def spent(work) -> float:  # type: ignore[no-untyped-def]
 def decode(trajectory: Trajectory) -> float:
     total = 0.0
     for own in trajectory.sessions:
-        with open_session(own, 1.0, ((0.0, own.duration_s),), None) as stream:
+        with open_session(own, 1.0, ((0.0, own.duration_s),), reader=SETTING.reader) as stream:
             for _ in stream:
                 pass
             total += stream.decode_s
