@@ -165,8 +165,12 @@ class Backbone(ABC):
     def _merge(self, features: Tensor) -> Tensor: ...
 
     @abstractmethod
-    def place(self, prompt: Prompt, visual: Visual) -> None:
-        """Append visual tokens to a prompt with this family's markers and positions."""
+    def place(self, prompt: Prompt, visual: Visual, bare: bool = False) -> None:
+        """Append visual tokens to a prompt with this family's markers and positions.
+
+        `bare` leaves out markers that enclose a whole stretch: a memory reads one stretch in many
+        parts. What belongs to each grid (Qwen3-VL's time) stays.
+        """
 
     # Decoder -------------------------------------------------------------------------------------
 

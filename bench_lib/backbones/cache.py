@@ -42,11 +42,15 @@ class Cache:
 
     def gather(self, index: Sequence[Tensor]) -> Self:
         """The tokens of `index[layer]`, in that order; always copies, so no view stays behind."""
+        # Layers that share positions and take the same tokens go on sharing them.
+        picks = {(id(p), id(i)): p[:, i] for p, i in zip(self.positions, index, strict=True)}
         return replace(
             self,
             keys=tuple(k[:, i] for k, i in zip(self.keys, index, strict=True)),
             values=tuple(v[:, i] for v, i in zip(self.values, index, strict=True)),
-            positions=tuple(p[:, i] for p, i in zip(self.positions, index, strict=True)),
+            positions=tuple(
+                picks[id(p), id(i)] for p, i in zip(self.positions, index, strict=True)
+            ),
         )
 
     def cut(self, start: int, stop: int | None = None) -> Self:

@@ -117,14 +117,17 @@ class Decoder:
     def _run(self, x: Tensor, mix: Mix) -> Tensor:
         hidden, *deep = x.split(self.hidden, dim=1)
         for i, layer in enumerate(self.text.layers):
-            out = mix(i, *self._project(layer.self_attn, layer.input_layernorm(hidden)))
+            out = mix(i, *self.project(i, hidden))
             hidden = hidden + layer.self_attn.o_proj(out.transpose(0, 1).reshape(len(x), -1))
             hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
             if i < len(deep):  # DeepStack: zero wherever a token is text
                 hidden = hidden + deep[i]
         return self.text.norm(hidden)
 
-    def _project(self, attn: Any, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, layer: int, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Un-rotated queries, keys and values `[heads, n, head_dim]` of states `[n, hidden]`."""
+        attn = self.text.layers[layer].self_attn
+        x = self.text.layers[layer].input_layernorm(hidden)
         q, k, v = (
             project(x).view(len(x), -1, self.head_dim)
             for project in (attn.q_proj, attn.k_proj, attn.v_proj)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,22 +42,34 @@ class Decoded:
 
 @torch.inference_mode()
 def decode(
-    backbone: Backbone, prompt: Built, generation: Generation, cache: Cache | None = None
+    backbone: Backbone,
+    prompt: Built,
+    generation: Generation,
+    cache: Cache | None = None,
+    starts: Sequence[int] | None = None,
 ) -> Decoded:
     """Read a prompt after `cache` (which stays as it is) and write a reply token by token.
 
     Greedy at temperature 0, else sampled from the smallest set of tokens whose probability reaches
     `top_p`. The repetition penalty divides positive and multiplies negative scores of tokens that
     the prompt's text or the reply holds already (CTRL, section 4.1). `decode_steps` counts passes
-    of one token; the first token of a reply comes from the prefill. Raises BenchError when
+    of one token; the first token of a reply comes from the prefill. `starts` is added to the
+    positions, layer by layer, where layers remember different tokens. Raises BenchError when
     positions would pass what the model was made for.
     """
+    shifts = (0,) * backbone.layers if starts is None else starts
+    moved = len(set(shifts)) > 1
+
+    def placed(where: Tensor) -> Tensor | list[Tensor]:
+        return [where + shift for shift in shifts] if moved else where + shifts[0]
+
     position = int(prompt.positions.max()) + 1
     limit = backbone.context
-    if position + generation.max_new_tokens > limit:
+    if position + max(shifts) + generation.max_new_tokens > limit:
         raise BenchError(
-            f"the prompt ends at position {position} and {generation.max_new_tokens} tokens may "
-            f"follow, but {backbone.id} knows {limit}: give it fewer frames or tokens"
+            f"the prompt ends at position {position + max(shifts)} and "
+            f"{generation.max_new_tokens} tokens may follow, but {backbone.id} knows {limit}: "
+            "give it fewer frames or tokens"
         )
     synchronize(backbone.device)
     ready_at = time.perf_counter()
@@ -65,7 +78,7 @@ def decode(
     for x, where in zip(
         prompt.x.split(PREFILL_TOKENS), prompt.positions.split(PREFILL_TOKENS, dim=1), strict=True
     ):
-        hidden = model.advance(x, where, space)
+        hidden = model.advance(x, placed(where), space)
     count("tokens_prefilled", len(prompt.x))
     logits = model.logits(hidden[-1:])[0]
     first_logits = logits.cpu().numpy() if generation.keep_logits else None
@@ -82,7 +95,8 @@ def decode(
             break
         if len(ids) < generation.max_new_tokens:
             where = torch.full((3, 1), position, device=backbone.device)
-            logits = model.logits(model.advance(backbone.embed([token]), where, space))[0]
+            hidden = model.advance(backbone.embed([token]), placed(where), space)
+            logits = model.logits(hidden)[0]
             position += 1
             count("decode_steps")
     return Decoded(

@@ -52,14 +52,16 @@ class Qwen25VL(Backbone):
         merged = self.tower.merger(features.flatten(0, 3))
         return merged.view(features.shape[0], features.shape[2], -1)
 
-    def place(self, prompt: Prompt, visual: Visual) -> None:
+    def place(self, prompt: Prompt, visual: Visual, bare: bool = False) -> None:
         """See `Backbone.place`."""
         pace = self.config.vision_config.tokens_per_second if visual.video else 0
         origin_s, last_s = visual.extent_s
         steps = torch.tensor([_steps(start - origin_s, pace) for start, _ in visual.times_s])
-        prompt.control("<|vision_start|>")
+        if not bare:
+            prompt.control("<|vision_start|>")
         prompt.visual(visual, steps[visual.grids.cpu()], _steps(last_s - origin_s, pace) + 1)
-        prompt.control("<|vision_end|>")
+        if not bare:
+            prompt.control("<|vision_end|>")
 
 
 def _steps(seconds: float, pace: int) -> int:

@@ -73,7 +73,7 @@ class Qwen3VL(Backbone):
         ]
         return torch.cat(parts, dim=-1)
 
-    def place(self, prompt: Prompt, visual: Visual) -> None:
+    def place(self, prompt: Prompt, visual: Visual, bare: bool = False) -> None:
         """See `Backbone.place`."""
         sizes = torch.bincount(visual.grids, minlength=len(visual.times_s)).tolist()
         start = 0
