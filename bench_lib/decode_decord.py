@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.decode_av import SEEK_S, AvReader
+from bench_lib.decode_av import AvReader
 from bench_lib.decode_inspect import best_video, check_end, inspect_file, opened
+from bench_lib.decode_packets import SEEK_S
 from bench_lib.decode_protocol import VideoInfo
 from bench_lib.stream import EPSILON_S
 

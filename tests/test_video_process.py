@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -57,6 +58,7 @@ def recorded(film: Path) -> Session:
 
 def left() -> tuple[list[int], int, int]:
     """Children, descriptors and threads of this process."""
+    gc.collect()  # what earlier tests left
     me = psutil.Process()
     return [child.pid for child in me.children()], me.num_fds(), threading.active_count()
 
@@ -70,9 +72,6 @@ def test_closing_early_leaves_nothing(recorded: Session) -> None:
     assert shown == [0, 1, 2]
     assert left() == before
     open_session(recorded, 10, [(0, 30)], BIG)  # dropped without being closed
-    import gc
-
-    gc.collect()
     assert left() == before
 
 
