@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bench_lib.backbones.base import Backbone
@@ -26,6 +27,9 @@ from bench_lib.chat.base import (
 from bench_lib.chat.contract import checked
 from bench_lib.methods.base import Generation
 from bench_lib.stream import Size
+
+NOISE_TOKENS = 48
+"""Most tokens of a reply that means nothing: an untrained model never ends one."""
 
 
 class LocalChat(Chat):
@@ -62,6 +66,9 @@ class LocalChat(Chat):
     def _send(
         self, messages: Sequence[Message], contract: Contract, generation: Generation
     ) -> ChatReply:
+        if self.noise:
+            limit = min(NOISE_TOKENS, generation.max_new_tokens)
+            generation = replace(generation, max_new_tokens=limit)
         said = decode(self.backbone, self.prompt(messages), generation)
         return ChatReply(
             text=said.text,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench_lib.chat.base import (
     BudgetSpent,
@@ -50,4 +52,23 @@ def as_reply(said: ChatReply) -> Reply:
         done_at=said.done_at,
         stop=said.stop,
         logits=said.logits,
+    )
+
+
+def ahead_s(said: ChatReply) -> float:
+    """How far the end of a reply lies ahead of this moment: above 0 for a kept one.
+
+    A kept reply's durations are those of the call that was paid for, so a call that follows it must
+    be placed so much later than it was made.
+    """
+    return max(0.0, said.done_at - time.perf_counter())
+
+
+def later(reply: Reply, seconds: float) -> Reply:
+    """The same reply with all its instants so much later."""
+    return replace(
+        reply,
+        ready_at=reply.ready_at + seconds,
+        first_token_at=reply.first_token_at + seconds,
+        done_at=reply.done_at + seconds,
     )

@@ -26,7 +26,7 @@ from bench_lib.chat.base import (
     Text,
 )
 from bench_lib.chat.contract import checked
-from bench_lib.dollhouse import replies, strip
+from bench_lib.dollhouse import memory_rules, replies, strip  # noqa: F401 - adds rules
 from bench_lib.dollhouse.grammar import SLOTS, read, spans
 from bench_lib.dollhouse.picture import Picture
 from bench_lib.dollhouse.recall import gather
@@ -63,17 +63,15 @@ class IdealChat(Chat):
         self, messages: Sequence[Message], contract: Contract, generation: Generation
     ) -> ChatReply:
         begun = time.perf_counter()
-        texts = tuple(p.text for m in messages for p in m.parts if isinstance(p, Text))
-        pictures = [
-            picture
-            for m in messages
-            for part in m.parts
-            if isinstance(part, Frames)
-            for frame in part.frames
-            if (picture := perceive(frame, part.size))
-        ]
-        text = respond(texts, pictures, contract.name, generation.max_new_tokens)
-        if self._slips(texts, pictures, generation):
+        parts: list[str | Picture | None] = []
+        for message in messages:
+            for part in message.parts:
+                if isinstance(part, Text):
+                    parts.append(part.text)
+                elif isinstance(part, Frames):
+                    parts += [perceive(frame, part.size) for frame in part.frames]
+        text = respond(parts, contract.name, generation.max_new_tokens)
+        if self._slips(parts, generation):
             text = spoiled(text)
         if self.delay_s:
             time.sleep(max(0.0, self.delay_s - (time.perf_counter() - begun)))
@@ -81,24 +79,24 @@ class IdealChat(Chat):
         usage = {"prompt_tokens": 0, "completion_tokens": len(text.split())}
         return ChatReply(text, ready_at=begun, first_token_at=done, done_at=done, usage=usage)
 
-    def _slips(
-        self, texts: tuple[str, ...], pictures: list[Picture], generation: Generation
-    ) -> bool:
-        call = repr((texts, pictures, generation.seed)).encode()
+    def _slips(self, parts: Sequence[str | Picture | None], generation: Generation) -> bool:
+        call = repr((parts, generation.seed)).encode()
         share = int.from_bytes(blake2b(call, digest_size=8).digest(), "big") / 2**64
         return share < self.error_rate
 
 
-def respond(texts: tuple[str, ...], pictures: list[Picture], contract: str, max_words: int) -> str:
-    """The reply to what was shown."""
+def respond(parts: Sequence[str | Picture | None], contract: str, max_words: int) -> str:
+    """The reply to what was shown: texts and pictures in order, None for an unreadable frame."""
     if contract not in replies.RULES:
         raise RequestRefused(
             f"the ideal observer has no rule for the contract {contract!r}; "
             f"it has: {', '.join(replies.names())}"
         )
+    texts = tuple(part for part in parts if isinstance(part, str))
     sentences = tuple(sentence for text in texts for sentence in read(text))
+    pictures = [part for part in parts if isinstance(part, Picture)]
     known = gather(pictures, sentences, _cutoff(texts))
-    return replies.RULES[contract](replies.Shown(texts, known, max_words))
+    return replies.RULES[contract](replies.Shown(tuple(parts), known, max_words))
 
 
 def _cutoff(texts: tuple[str, ...]) -> int | None:

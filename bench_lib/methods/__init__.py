@@ -14,7 +14,18 @@ from typing import Any
 from bench_lib.errors import BenchError, nearest
 from bench_lib.methods.base import Method
 
-SHARED = ("base", "state", "checks", "token_memory", "frame_window", "cache_memory", "event_memory")
+SHARED = (
+    "base",
+    "state",
+    "checks",
+    "token_memory",
+    "frame_window",
+    "cache_memory",
+    "event_memory",
+    "event_forest",
+    "tuned",
+    "parts",
+)
 
 
 def available() -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
-from bench_lib.chat.base import Contract, ContractBroken, Message, Part, Text
-from bench_lib.chat.turn import ask
+from bench_lib.chat.base import Chat, Contract, ContractBroken, Message, Part, Text
+from bench_lib.chat.turn import ahead_s, ask
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation, Query
 from bench_lib.methods.frame_window import FrameWindow, Held, Shown, State, instant, thin
@@ -50,6 +51,8 @@ class EventMemory(FrameWindow):
         memory_tokens: Token limit of a written text.
         prompts: Prompt set of the writer, or a folder of one's own with the same files.
     """
+
+    prompt_base: ClassVar[str] = "summary"
 
     max_frames: int = 1024
     max_pixels: int = 100_352
@@ -89,20 +92,9 @@ class EventMemory(FrameWindow):
         return [Text(self.texts.render("memories", memories=written))] if written else []
 
     def tell(self, messages: Sequence[Message]) -> str:
-        """One text from the writer.
-
-        Two broken replies, or a refusal, give an empty text, counted as `empty_memories` (protocol,
-        open point 20). A model that cannot be reached is an error: an empty text would then look
-        like a bad memory.
-        """
+        """One text from the writer: `{"memory": str}`. See `written`."""
         generation = Generation(max_new_tokens=self.memory_tokens, seed=self.state.seed)
-        try:
-            reply = ask(self.served, messages, MEMORY, generation)
-            text = "" if reply.stop == "refused" else reply.value
-        except ContractBroken:
-            text = ""
-        count("empty_memories", not text)
-        return text
+        return written(self.served, messages, MEMORY, generation).text
 
     def state_bytes(self) -> Mapping[str, int]:
         """UTF-8 bytes of the texts, as the paper counts a text memory (open point 19)."""
@@ -111,7 +103,36 @@ class EventMemory(FrameWindow):
     @cached_property
     def texts(self) -> PromptSet:
         """The writer's prompts."""
-        return load(self.prompts, base="summary")
+        return load(self.prompts, base=self.prompt_base)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a writer wrote; `ahead_s` as in `turn.ahead_s`."""
+
+    text: str
+    ahead_s: float = 0.0
+
+
+def written(
+    chat: Chat, messages: Sequence[Message], contract: Contract, generation: Generation
+) -> Written:
+    """One text under a contract whose parser gives a text that is not empty.
+
+    Two broken replies, or a refusal, give an empty text, counted as `empty_memories` (protocol,
+    open point 20). A model that cannot be reached is an error: an empty text would then look like a
+    bad memory.
+
+    Raises:
+        ChatError: the model could not be asked.
+    """
+    try:
+        reply = ask(chat, messages, contract, generation)
+        found = Written("" if reply.stop == "refused" else reply.value, ahead_s(reply))
+    except ContractBroken:
+        found = Written("")
+    count("empty_memories", not found.text)
+    return found
 
 
 def interval(event: Event) -> str:
@@ -119,6 +140,14 @@ def interval(event: Event) -> str:
     begins = clock(event.info.wall_start_s)
     day = f"{begins.split()[0]}, " if begins else ""
     return f"{day}{instant(event.info, event.start_s)} to {instant(event.info, event.end_s)}"
+
+
+def prose_of(reply: str) -> str:
+    """The reply without reasoning blocks; ValueError where nothing is left."""
+    body = without_reasoning(reply)[0].strip()
+    if not body:
+        raise ValueError("it holds no text")
+    return body
 
 
 def memory_of(reply: str) -> str:

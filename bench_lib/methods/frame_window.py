@@ -111,7 +111,7 @@ class FrameWindow(Method):
         shown = self.shown()
         at = {held.info.index for held, _ in shown}
         parts = self.preface(query)
-        parts += [Text(_logged(note)) for note in query.notes if note.session not in at]
+        parts += [Text(logged(note)) for note in query.notes if note.session not in at]
         for held, chosen in shown:
             notes = [n for n in query.notes if n.session == held.info.index]
             parts += self.stretch(held, chosen, notes)
@@ -206,7 +206,7 @@ def joined(parts: Sequence[Part]) -> Iterator[Part]:
         yield Text("\n".join(lines))
 
 
-def _logged(note: Note) -> str:
-    """A note whose session is not shown."""
+def logged(note: Note) -> str:
+    """A note whose session is not shown, as `[DAY1 10:00:00] text`."""
     when = clock(note.wall_s) or clock(note.t_s).split()[1]
     return f"[{when}] {note.text}"
