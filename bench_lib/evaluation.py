@@ -68,12 +68,13 @@ class Evaluation:
         for trajectory in own:
             run.register(trajectory)
         method.attach(serve(method, params))
-        notes = (data.note, getattr(method.served, "noise", ""))
+        notes = [note for note in (getattr(method.served, "noise", ""), method.caveat) if note]
         run.note(
             source_note=data.note,
             model=getattr(method.served, "id", "none"),
-            model_note=notes[1],
+            model_note="; ".join(notes),
             input_class=method.input_class,
+            model_identity={**getattr(method.served, "identity", {})},
             device=str(method.served.device) if runs_here(method) else "",
             method_args={f: getattr(method, f) for f in methods.parameters(type(method))},
             replies_at_once=replies_at_once(method),

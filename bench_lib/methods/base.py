@@ -161,6 +161,11 @@ class Method(ABC):
     def commit(self, query: Query, reply: Reply) -> None:  # noqa: B027 - an optional hook
         """Make a turn part of the memory (benchmarks with one dialogue per video)."""
 
+    @property
+    def caveat(self) -> str:
+        """What a reader of its scores must know of the model that serves it; reports show it."""
+        return ""
+
     def tokens(self) -> tuple[int, int]:
         """Visual tokens kept now and seen so far; zeros where memory does not hold tokens."""
         return 0, 0
