@@ -6,6 +6,7 @@ trailer. A pack without its trailer is half-written and never used.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -166,11 +167,15 @@ class PackWriter:
         """
         if self._file is None:
             return None
-        if image is None:
-            offset, nbytes = self._entries[-1].offset, self._entries[-1].nbytes
-        else:
-            offset, nbytes = self._write(image), image.nbytes
-        self._entries.append(Entry(k, offset, nbytes, self._write(sound), len(sound)))
+        try:
+            if image is None:
+                offset, nbytes = self._entries[-1].offset, self._entries[-1].nbytes
+            else:
+                offset, nbytes = self._write(image), image.nbytes
+            self._entries.append(Entry(k, offset, nbytes, self._write(sound), len(sound)))
+        except OSError as error:
+            self._give_up(error)
+            return None
         if self._at - self._looked_at >= self._step_bytes:
             self._looked_at = self._at
             if not self._room():
@@ -195,11 +200,19 @@ class PackWriter:
             "entries": [list(vars(entry).values()) for entry in self._entries],
         }
         data = json.dumps(index).encode()
-        os.fsync(self._file.fileno())
-        self._write(
-            np.frombuffer(data + TRAILER.pack(len(data), zlib.crc32(data), MAGIC), np.uint8)
-        )
+        data += TRAILER.pack(len(data), zlib.crc32(data), MAGIC)
+        try:
+            os.fsync(self._file.fileno())
+            self._write(np.frombuffer(data, np.uint8))
+        except OSError as error:
+            self._give_up(error)
         self.close()
+
+    def _give_up(self, error: OSError) -> None:
+        """A full disk is no room, and no reason to stop."""
+        self.close()
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise error
 
     def close(self) -> None:
         """Stop writing. Frames handed out stay readable while the store object lives."""

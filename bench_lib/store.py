@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+from bench_lib import paths
 from bench_lib.decode_protocol import SpanTuple, Stretches
 from bench_lib.errors import BenchError
 from bench_lib.pack import Form, Pack, PackWriter, complete
@@ -70,11 +71,18 @@ class FrameStore:
             raise BenchError(f"unknown form {form!r} of a frame store; known: lossless, jpeg")
         self.folder, self.form, self.limit_bytes = Path(folder), form, limit_bytes
         self._step_bytes = min(STEP_BYTES, limit_bytes // 16)
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._lease_path = self.folder / f"{uuid.uuid4().hex}.lease"
-        self._lease = self._lease_path.open("w")
-        fcntl.flock(self._lease, fcntl.LOCK_EX)
         self._mine = threading.Lock()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self._locked():  # nobody may find the lease before it is locked
+                self._lease = self._lease_path.open("w")
+                fcntl.flock(self._lease, fcntl.LOCK_EX)
+        except OSError as error:
+            raise BenchError(
+                f"the frame store cannot use {paths.short(folder)} ({error.strerror}): move it "
+                "with BENCH_CACHE to a disk that can be written and locked, or set store to none"
+            ) from None
 
     def key(self, spans: Sequence[SpanTuple], fps: float, size: Size | None, audio: bool) -> str:
         """The key of a session's samples. Raises OSError for an unreadable file."""

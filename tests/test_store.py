@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from bench_lib.errors import BenchError
-from bench_lib.pack import Pack
+from bench_lib.pack import Pack, PackWriter
 from bench_lib.schema import Session
 from bench_lib.store import FrameStore
 from bench_lib.stream import ArrayFrame, StoredFrame
@@ -304,3 +305,28 @@ def test_handles_cost_nothing(recorded: Session, tmp_path: Path) -> None:
 def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="lossless, jpeg"):
         FrameStore(tmp_path, "png")  # type: ignore[arg-type]
+
+
+def test_a_full_disk_is_no_room(
+    recorded: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+
+    def write_some(self: PackWriter, data: NDArray[Any]) -> int:
+        if len(written) == 12:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(data)
+        return kept(self, data)
+
+    kept = PackWriter._write
+    monkeypatch.setattr(PackWriter, "_write", write_some)
+    with FrameStore(tmp_path) as store:
+        full = Pass(recorded, store)
+        assert same(full.pixels, Pass(recorded, None).pixels)
+        assert [type(s.frame) for s in full.samples][5:7] == [StoredFrame, ArrayFrame]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BenchError, match="BENCH_CACHE"):
+        FrameStore(tmp_path / "file" / "frames")

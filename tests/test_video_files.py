@@ -7,9 +7,12 @@ from typing import Any
 
 import av
 import numpy as np
+import psutil
 import pytest
 from barcode import RATE, expected, number, seen, session, write
 
+from bench_lib import decode_client, video
+from bench_lib.errors import BenchError
 from bench_lib.schema import Session
 from bench_lib.video import VideoError, inspect, open_session, session_bytes
 
@@ -135,6 +138,62 @@ def test_a_cut_file_counts_its_share_of_bytes(tmp_path: Path) -> None:
     nbytes = file.stat().st_size
     assert session_bytes(session((file, 0, 3))) == nbytes
     assert session_bytes(session((file, 1, 2))) == pytest.approx(nbytes / 3, abs=1)
+
+
+def test_decord_leaves_long_jumps_to_pyav(tmp_path: Path) -> None:
+    times = range(0, 40_000, 100)
+    recorded = session((write(tmp_path / "a.mp4", times), 0, 40))
+    parts = [(0, 1), (35, 36)]
+    want = {k: k for k in (*range(10), *range(350, 360))}
+    assert seen(recorded, 10, parts, reader="decord") == want
+    with open_session(recorded, 10, parts, reader="decord") as stream:
+        list(stream)
+        assert stream.served.startswith("decord")
+        assert stream.served.endswith(PYAV)
+        assert stream.decoded_frames < 300
+
+
+def test_a_file_is_inspected_once_per_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    ask = video.ask_once
+    monkeypatch.setattr(video, "ask_once", lambda *args: asked.append(args) or ask(*args))
+    file = write(tmp_path / "a.mp4", EVEN)
+    assert inspect(file) == inspect(str(file))
+    assert len(asked) == 1
+    write(file, range(0, 1000, 100))
+    assert inspect(file).last_s == pytest.approx(0.9)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("name", ["large.mp4", "large.mkv"])
+def test_neither_looking_at_a_file_nor_jumping_into_it_reads_it_whole(
+    tmp_path: Path, name: str
+) -> None:
+    times, large = range(0, 100_000, 1000), (160, 224)
+    file = write(tmp_path / name, times, "ffv1", {"g": "1"}, "yuv420p", large, grain=65)
+    size = file.stat().st_size
+    assert size > 2_000_000
+    decode_client.end_idle()
+    inspect(tmp_path / name)
+    (worker,) = psutil.Process().children()
+    looked = worker.io_counters().read_chars
+    assert seen(session((file, 0, 100)), 1, [(90, 92)]) == {90: 90, 91: 91}
+    jumped = worker.io_counters().read_chars
+    seen(session((file, 0, 100)), 1)
+    assert jumped - looked < size / 3
+    assert worker.io_counters().read_chars - jumped > size  # the control: read whole, it shows
+
+
+def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
+    recorded = session((tmp_path / "a.mp4", 0, 3))
+    with pytest.raises(BenchError, match="fps must be positive"):
+        open_session(recorded, 0, [(0, 3)])
+    with pytest.raises(BenchError, match="did you mean 'decord'"):
+        open_session(recorded, 1, [(0, 3)], reader="decrod")
+    with pytest.raises(BenchError, match="no recorded file"):
+        open_session(session(), 1, [(0, 3)])
 
 
 # What cannot be used.
