@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image, ImageDraw, ImageFilter
 
 PATH = Path(__file__).with_name("atlas.png")
 TILE, COLUMNS = 80, 12
@@ -45,6 +45,8 @@ TINTS = {
     "black": (58, 58, 64),
 }
 
+DARK = (60, 56, 70, 255)
+
 
 @lru_cache
 def _sheet() -> Image.Image:
@@ -64,6 +66,18 @@ def sprite(name: str, colour: str, size: int) -> Image.Image:
     if colour:
         tile = _outlined(_tinted(tile, TINTS[colour]))
     return tile.resize((size, size), Image.Resampling.LANCZOS)
+
+
+@lru_cache(maxsize=64)
+def badge(state: str, size: int) -> Image.Image:
+    """A state's sign on a pale disc, readable on any background."""
+    disc = Image.new("RGBA", (4 * size, 4 * size))
+    ImageDraw.Draw(disc).ellipse((0, 0, 4 * size - 1, 4 * size - 1), (255, 255, 255, 235), DARK, 6)
+    disc = disc.resize((size, size), Image.Resampling.LANCZOS)
+    name = {"open": "open", "closed": "close"}.get(state, state)
+    inner = size * 7 // 10
+    disc.alpha_composite(sprite(name, "", inner), ((size - inner) // 2, (size - inner) // 2))
+    return disc
 
 
 def _tinted(tile: Image.Image, tint: tuple[int, int, int]) -> Image.Image:

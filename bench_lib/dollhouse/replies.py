@@ -11,6 +11,7 @@ from functools import cached_property
 from bench_lib.dollhouse import grading, rules
 from bench_lib.dollhouse import sentences as s
 from bench_lib.dollhouse.grammar import Sentence, say, value
+from bench_lib.dollhouse.picture import Picture
 from bench_lib.dollhouse.recall import Recall
 
 _OPTION = re.compile(r"^\W*([A-J])[.):]\s+(.+?)\s*$", re.MULTILINE)
@@ -18,11 +19,20 @@ _OPTION = re.compile(r"^\W*([A-J])[.):]\s+(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Shown:
-    """What a call showed: its texts in order, and what can be known from texts and frames."""
+    """What a call showed, in order, and what can be known from it.
 
-    texts: tuple[str, ...]
+    `parts` are texts and pictures (None: a frame whose strip cannot be read), so that a rule can
+    tell which label stands before which frame.
+    """
+
+    parts: tuple[str | Picture | None, ...]
     known: Recall
     max_words: int
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The texts alone."""
+        return tuple(part for part in self.parts if isinstance(part, str))
 
     @cached_property
     def question(self) -> s.Question | None:

@@ -34,13 +34,13 @@ def layers(shot: Shot) -> Layers:
     picture = shot.picture
     still = rooms.room(picture.room, shot.layout, shot.view).copy()
     acting = None if picture.acting is None else picture.groups[picture.acting]
-    for group in sorted(picture.placed(), key=lambda g: g.slot):
-        if group is not acting:
-            _stand(still, group)
     if picture.person:
         sprite = atlas.sprite(picture.person, "", 92)
         x = SIZE - 104 if shot.view == 0 else 12
         still.paste(sprite, (MARGIN + x, MARGIN + 24), sprite)
+    for group in sorted(picture.placed(), key=lambda g: g.slot):
+        if group is not acting:
+            _stand(still, group)
     if picture.sign:
         _hang(still, picture.sign)
     if acting and acting.slot == THOUGHT:
@@ -72,12 +72,8 @@ def _stand(canvas: Image.Image, group: Group) -> None:
         sprite = atlas.sprite(group.item.kind, group.item.colour, size)
         canvas.paste(sprite, (MARGIN + left, MARGIN + top), sprite)
     if group.state:
-        badge = atlas.sprite(_badge(group.state), "", 26 if size < _NEAR else 30)
-        canvas.paste(badge, (MARGIN + x + size // 2 - 12, MARGIN + y - size - 4), badge)
-
-
-def _badge(state: str) -> str:
-    return {"open": "open", "closed": "close"}.get(state, state)
+        badge = atlas.badge(group.state, 28 if size < _NEAR else 32)
+        canvas.paste(badge, (MARGIN + x + size // 2 - 10, MARGIN + y - size - 6), badge)
 
 
 def _hang(canvas: Image.Image, line: str) -> None:
@@ -101,7 +97,7 @@ def _hands(acting: Group | None, action: str) -> Image.Image:
         part.alpha_composite(grip, (2, 60))
         part.alpha_composite(tool.resize((44, 44)), (104, 40))
         if acting.state:
-            part.alpha_composite(atlas.sprite(_badge(acting.state), "", 30), (0, 2))
+            part.alpha_composite(atlas.badge(acting.state, 32), (0, 2))
         return part
     part = Image.new("RGBA", (200, 118))
     part.alpha_composite(atlas.sprite("hands", "", 84), (58, 34))
@@ -109,7 +105,7 @@ def _hands(acting: Group | None, action: str) -> Image.Image:
         thing = atlas.sprite(acting.item.kind, acting.item.colour, _HELD)
         part.alpha_composite(thing, (59, 0))
         if acting.state:
-            part.alpha_composite(atlas.sprite(_badge(acting.state), "", 30), (28, 4))
+            part.alpha_composite(atlas.badge(acting.state, 32), (26, 2))
         part.alpha_composite(tool, (142, 14))
     else:
         part.alpha_composite(atlas.sprite(action, "", 72), (64, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from bench_lib import ask, prompts
@@ -75,11 +76,16 @@ def texts(trajectory: Trajectory, candidate: Candidate, probe: Probe) -> tuple[s
     return (query.system, *said, query.text)
 
 
+def told(said: Sequence[str], pictures: Sequence[Picture], contract: str, max_words: int) -> str:
+    """The ideal observer's reply to pictures followed by texts."""
+    return respond((*pictures, *said), contract, max_words)
+
+
 def answered(
     trajectory: Trajectory, candidate: Candidate, probe: Probe, pictures: list[Picture]
 ) -> tuple[Parsed, bool | None]:
     """The ideal observer's parsed reply, and whether it passes the gate."""
     task = APM_BENCH.task(candidate.task)
-    reply = respond(texts(trajectory, candidate, probe), pictures, task.reply, 2048)
+    reply = told(texts(trajectory, candidate, probe), pictures, task.reply, 2048)
     parsed = parse(task.reply, reply, "".join(o.id for o in candidate.options))
     return parsed, gate(task, probe.polarity, parsed, candidate.answer)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from house_worlds import shown
+from house_worlds import shown, told
 
 from bench_lib.dollhouse import arena_rules, grading, library
 from bench_lib.dollhouse.arena_sentences import Watch
 from bench_lib.dollhouse.grammar import Item, read
 from bench_lib.dollhouse.lore import lore
-from bench_lib.dollhouse.observer import respond
 from bench_lib.dollhouse.recall import gather
 from bench_lib.dollhouse.rules import holds
 from bench_lib.dollhouse.sentences import CannotTell
@@ -90,13 +89,13 @@ def test_with_all_that_was_shown_every_answer_is_right(
             asked = f"It is {clock((session.wall_start_s or 0) + t_s)}. {candidate.question}"
             looked_up = [facts] if candidate.task == "Tool" else []
             prefix = pictures[: int(t_s) + 1]
-            reply = respond((*heard, *looked_up, asked), prefix, "free", 512)
+            reply = told((*heard, *looked_up, asked), prefix, "free", 512)
             assert grading.agrees(reply, candidate.references["answer"]), candidate.id
             right[candidate.task] += 1
             if candidate.task == "Tool":
-                assert respond((*heard, asked), prefix, "free", 512) == CannotTell().say()
+                assert told((*heard, asked), prefix, "free", 512) == CannotTell().say()
             if candidate.task == "HR":
-                recent = respond((asked,), prefix[-8:], "free", 512)
+                recent = told((asked,), prefix[-8:], "free", 512)
                 assert not grading.agrees(recent, candidate.references["answer"]) or (
                     t_s - min(m.start_s for m in candidate.evidence) < 30
                 )
@@ -134,9 +133,9 @@ def test_the_fact_store_knows_every_thing_and_no_film(
 def test_what_must_be_looked_up_is_named_step_by_step() -> None:
     house = "DAY1 09:00:00, study: I put the red key at the shelf."
     question = "What is the price of the thing that I put at the shelf in the study?"
-    told = gather([], read(f"{house} {question}"), None)
-    assert arena_rules.wanted(told) == ["red key"]
-    assert arena_rules.put_there(read(question)[0], told) == Item("red", "key")  # type: ignore[arg-type]
+    known = gather([], read(f"{house} {question}"), None)
+    assert arena_rules.wanted(known) == ["red key"]
+    assert arena_rules.put_there(read(question)[0], known) == Item("red", "key")  # type: ignore[arg-type]
     made = gather([], read(f"{house} The maker of the red key is Elm. {question}"), None)
     assert arena_rules.wanted(made) == ["red key", "Elm"]
 

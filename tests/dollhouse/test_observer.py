@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from house_worlds import answered, composed, history, oracle, shown, texts
+from house_worlds import answered, composed, history, oracle, shown, texts, told
 
 from bench_lib.chat.base import Contract, Frames, Message, RequestRefused, Text
 from bench_lib.dollhouse import library, render, replies
 from bench_lib.dollhouse.grammar import read
-from bench_lib.dollhouse.observer import IdealChat, respond
+from bench_lib.dollhouse.observer import IdealChat
 from bench_lib.dollhouse.render import Look
 from bench_lib.dollhouse.sentences import CannotTell, Did, Register
 from bench_lib.methods.base import Generation
@@ -101,16 +101,16 @@ def test_texts_serve_as_well_as_frames() -> None:
     for world, trajectory, candidate, probe in _asks("default", range(5)):
         if candidate.task not in ("ER", "EST", "TR", "MPA", "TPG"):
             continue
-        told = []
+        memories = []
         for session in trajectory.sessions:
             if session.id == probe.session:
                 break
             pictures = shown(world, trajectory, session.id, 0, 1e9)
-            told.append(json.loads(respond((), pictures, "memory", 100_000))["memory"])
+            memories.append(json.loads(told((), pictures, "memory", 100_000))["memory"])
         now = shown(world, trajectory, probe.session, 0, probe.t_s + probe.closed)
         task = APM_BENCH.task(candidate.task)
-        said = (*told, *texts(trajectory, candidate, probe))
-        parsed = parse(task.reply, respond(said, now, task.reply, 512), "ABCD")
+        said = (*memories, *texts(trajectory, candidate, probe))
+        parsed = parse(task.reply, told(said, now, task.reply, 512), "ABCD")
         assert (
             (parsed.option == candidate.answer)
             if candidate.answer
@@ -122,8 +122,8 @@ def test_a_short_summary_loses_facts_and_keeps_registrations() -> None:
     world, trajectory = composed(1)
     pictures = shown(world, trajectory, "S001", 0, 1e9)
     said = "When the girl is in the study, please remind me of this: wash the red cup."
-    long = read(json.loads(respond((said,), pictures, "memory", 4_000))["memory"])
-    short = read(json.loads(respond((said,), pictures, "memory", 200))["memory"])
+    long = read(json.loads(told((said,), pictures, "memory", 4_000))["memory"])
+    short = read(json.loads(told((said,), pictures, "memory", 200))["memory"])
     assert len(short) < len(long)
     assert sum(isinstance(x, Register) for x in short) == 1
     assert any(isinstance(x, Did) for x in short)
@@ -136,9 +136,9 @@ def test_the_availability_option_is_chosen_where_evidence_is_missing() -> None:
          "D. the sofa in the lounge", "E. The evidence shown does not suffice."]
     )  # fmt: skip
     fact = "DAY1 10:00:00, study: the red key at the rug, far left."
-    assert json.loads(respond((f"{question}\n{lines}",), [], "choice", 64)) == {"answer": "E"}
-    told = respond((fact, f"{question}\n{lines}"), [], "choice", 64)
-    assert json.loads(told) == {"answer": "B"}
+    assert json.loads(told((f"{question}\n{lines}",), [], "choice", 64)) == {"answer": "E"}
+    reply = told((fact, f"{question}\n{lines}"), [], "choice", 64)
+    assert json.loads(reply) == {"answer": "B"}
 
 
 def test_a_strip_from_another_frame_is_believed_and_a_grey_one_is_not() -> None:
@@ -152,23 +152,23 @@ def test_a_strip_from_another_frame_is_believed_and_a_grey_one_is_not() -> None:
     grey[-21:] = 128
     question = (Text("What does the sign here read now?"),)
 
-    def told(pixels: np.ndarray) -> str:
+    def replied(pixels: np.ndarray) -> str:
         parts = (Frames((ArrayFrame(0.0, pixels),)), *question)
         chat = IdealChat()
         return chat.complete([Message("user", parts)], Contract("free"), Generation()).text
 
-    assert told(frame) == f"{here.picture.sign}."
-    assert told(swapped) == f"{other.picture.sign}."
-    assert told(grey) == CannotTell().say()
+    assert replied(frame) == f"{here.picture.sign}."
+    assert replied(swapped) == f"{other.picture.sign}."
+    assert replied(grey) == CannotTell().say()
     assert trajectory
 
 
 def test_an_unknown_contract_is_refused_and_can_be_taught() -> None:
     with pytest.raises(RequestRefused, match="no rule for the contract 'haiku'"):
-        respond((), [], "haiku", 10)
+        told((), [], "haiku", 10)
     replies.rule("haiku")(lambda shown: "five seven five")
     try:
-        assert respond((), [], "haiku", 10) == "five seven five"
+        assert told((), [], "haiku", 10) == "five seven five"
     finally:
         del replies.RULES["haiku"]
 
