@@ -148,6 +148,7 @@ class Stream:
         return self.spans, None
 
     def _walk(self, run: Run) -> None:
+        self.wire.send({"kind": "alive", "file": run.file})
         reader = self._open(run.file)
         before, last = self.decoded, None
         try:

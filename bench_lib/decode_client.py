@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_lib import paths
-from bench_lib.decode_protocol import HEADER, VideoError
+from bench_lib.decode_protocol import HEADER, Kind, VideoError
 
 COMMAND = [sys.executable, "-m", "bench_lib.decode"]
 PIPE_BYTES = 2**20
@@ -51,9 +51,9 @@ class Message:
 class WorkerDied(Exception):
     """The process ended, was ended, or said nothing for too long."""
 
-    def __init__(self, reason: str, timed_out: bool = False) -> None:
+    def __init__(self, reason: str, kind: Kind = "crashed") -> None:
         super().__init__(reason)
-        self.timed_out = timed_out
+        self.kind = kind
 
 
 class Worker:
@@ -87,14 +87,11 @@ class Worker:
             raise self._died() from None
 
     def receive(self, timeout_s: float) -> Message:
-        """The next message but `alive`. Raises WorkerDied when it says nothing for `timeout_s`."""
-        while True:
-            head_bytes, body_bytes = HEADER.unpack(self._read(HEADER.size, timeout_s).tobytes())
-            head = json.loads(self._read(head_bytes, timeout_s).tobytes())
-            sound = self._read(2 * head.get("sound", 0), timeout_s).view(np.int16)
-            body = self._read(body_bytes - sound.nbytes, timeout_s)
-            if head["kind"] != "alive":
-                return Message(head, sound, body)
+        """The next message. Raises WorkerDied when it says nothing for `timeout_s`."""
+        head_bytes, body_bytes = HEADER.unpack(self._read(HEADER.size, timeout_s).tobytes())
+        head = json.loads(self._read(head_bytes, timeout_s).tobytes())
+        sound = self._read(2 * head.get("sound", 0), timeout_s).view(np.int16)
+        return Message(head, sound, self._read(body_bytes - sound.nbytes, timeout_s))
 
     def _read(self, nbytes: int, timeout_s: float) -> NDArray[np.uint8]:
         data = np.empty(nbytes, np.uint8)
@@ -102,7 +99,7 @@ class Worker:
         while done < nbytes:
             if not self._poll.poll(timeout_s * 1000):
                 self.end()
-                raise WorkerDied(f"made no progress for {timeout_s:g} s", timed_out=True)
+                raise WorkerDied(f"made no progress for {timeout_s:g} s", "timeout")
             try:
                 got = self._out.readinto(view[done:])  # type: ignore[attr-defined]
             except (OSError, ValueError):
@@ -116,13 +113,14 @@ class Worker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(1)
         self.kill()
-        self.process.wait(5)
-        code = self.process.returncode
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        code = self.process.returncode or 0
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         self.end()
         if code == -signal.SIGALRM:  # its own timer
-            return WorkerDied("made no progress", timed_out=True)
+            return WorkerDied("made no progress", "timeout")
         told = f"signal {-code}" if code < 0 else f"status {code}"
         if code > 0 and lines:
             told += f", {lines[-1]}"
@@ -206,7 +204,10 @@ def ask_once(request: dict[str, Any], file: str, timeout_s: float) -> dict[str, 
         worker.ask({**request, "timeout_s": timeout_s})
         head = worker.receive(timeout_s).head
     except WorkerDied as death:
-        raise VideoError("timeout" if death.timed_out else "crashed", file, str(death)) from None
+        raise VideoError(death.kind, file, str(death)) from None
+    except BaseException:  # interrupted: it is still at work on this request
+        worker.end()
+        raise
     give_back(worker)
     if head["kind"] == "error":
         raise VideoError(head["error"], head["file"], head["reason"])

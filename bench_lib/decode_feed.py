@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench_lib.decode_client import Message, Worker, WorkerDied, borrow, give_back
-from bench_lib.decode_protocol import Kind, VideoError
+from bench_lib.decode_protocol import VideoError
 
 QUEUE_BYTES = 64 * 2**20
 """What lies decoded and not yet taken, at most; two samples are always let in."""
@@ -19,7 +19,7 @@ class Feed:
 
     Args:
         request: What to ask; see `decode.Stream`.
-        file: Named in the error when the process dies.
+        file: The first file; the one at hand is named in the error when the process dies.
         timeout_s: How long presentation time may stand still.
     """
 
@@ -41,6 +41,9 @@ class Feed:
             worker.ask(self._request)
             while not self._closed:
                 message = worker.receive(self._timeout_s)
+                if message.head["kind"] == "alive":
+                    self._file = message.head.get("file", self._file)
+                    continue
                 if message.head["kind"] in ("done", "error"):
                     with self._changed:
                         if self._closed:  # `close` has killed it, however far it had come
@@ -52,7 +55,9 @@ class Feed:
                 self._put(message)
         except WorkerDied as death:
             self._put(death)
-            return
+        except Exception as error:
+            # Whatever it is, say it: the consumer waits for a word.
+            self._put(WorkerDied(f"its answer cannot be read ({type(error).__name__}: {error})"))
         worker.end()
 
     def _put(self, message: Message | WorkerDied) -> None:
@@ -76,8 +81,7 @@ class Feed:
                 self._changed.notify_all()
             if isinstance(message, WorkerDied):
                 self._over = True
-                kind: Kind = "timeout" if message.timed_out else "crashed"
-                raise VideoError(kind, self._file, str(message))
+                raise VideoError(message.kind, self._file, str(message))
             self._over = message.head["kind"] in ("done", "error")
             yield message
 

@@ -151,6 +151,40 @@ def test_an_endless_or_crashing_file_costs_itself(
     assert inspect(copy).codec == "h264"
 
 
+def test_an_endless_file_is_the_one_that_is_named(
+    film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = SPIN.replace("decode.main()", "") + (
+        "usual = decode.AvReader\n"
+        "decode.AvReader = lambda file, alive: (\n"
+        "    decode.inspect_file(file) if 'second' in file else usual(file, alive)\n"
+        ")\n"
+        "decode.main()\n"
+    )
+    monkeypatch.setattr(decode_client, "COMMAND", [sys.executable, "-c", program])
+    second = tmp_path / "second.mp4"
+    second.write_bytes(film.read_bytes())
+    got = []
+    recorded = session((film, 0, 5), (second, 0, 5))
+    with open_session(recorded, 1, [(0, 10)], timeout_s=2) as stream:
+        samples = iter(stream)
+        for _ in range(5):
+            got.append(number(next(samples).frame.pixels()))
+        with pytest.raises(VideoError, match="second") as error:
+            next(samples)
+    assert error.value.kind == "timeout"
+    assert got == [0, 10, 20, 30, 40]
+
+
+def test_an_answer_that_cannot_be_read_is_an_error(
+    film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import os; os.write(1, b'\\x05\\0\\0\\0\\0\\0\\0\\0nonsense'); input()"
+    monkeypatch.setattr(decode_client, "COMMAND", [sys.executable, "-c", program])
+    with pytest.raises(VideoError, match="cannot be read"):
+        seen(session((film, 0, 5)), 1)
+
+
 def test_a_process_without_its_caller_ends_itself(film: Path) -> None:
     """Even one that spins and holds the interpreter lock."""
     worker = subprocess.Popen([sys.executable, "-c", SPIN], stdin=-1, stdout=-1)
