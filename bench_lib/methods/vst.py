@@ -1,6 +1,6 @@
 """vst: think about the video stretch by stretch; the thoughts are the memory.
 
-VST (arXiv 2603.12262; release 1ranGuan/VST 736ca41, class `qwen2_5_vl_stream_think`): the prefix,
+VST (arXiv 2603.12262; release 1ranGuan/VST b6f4490, class `qwen2_5_vl_stream_think`): the prefix,
 thinned to a frame limit, is cut into K equal stretches, K by its length. The model writes a thought
 on each but the last, which it sees with all thoughts and the question. Published scores need the
 tuned weights (VST-3B, -7B, -32B), which any server of Qwen2.5-VL serves; a stock model follows the
@@ -11,11 +11,12 @@ they are all that is kept of it. With `segment_seconds` a stretch becomes a thou
 over, so the memory grows with the stream and a question costs one call.
 
 Deviations: the prompts are our own, and thoughts have a line that names their session and clock;
-memory opens the user's turn, since stock chat templates know no role for it (`memory_role`); frames
-are never enlarged and not doubled to an even number; times are those of the stream (the release
-divides the thinned count by the rate from before the pixel budget thinned it, and so shortens long
-videos). A thought that fails twice is empty and counted; the release answers such samples with a
-random letter.
+memory opens the user's turn, since stock chat templates know no role for it (`memory_role`);
+frames are never enlarged and not doubled to an even number; a question's time is its cutoff. A
+thought that fails twice is empty and counted; the release gives such samples a random letter.
+
+A fault of the release that `parity` brings back: times are too short where the token budget leaves
+frames out (the count of what is left over the rate of what was read: of two minutes, 32 s).
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class Vst(EventMemory):
         keep_memory: Newest thoughts that are kept; 0 keeps all.
         memory_tokens: Token limit of a thought.
         answer_tokens: Least token limit of a reply, which reasons before it answers.
+        parity: Bring back the release's fault.
         memory_role: `user`, or the role that the tuned weights' chat template has for memory
             (`previous text`).
     """
@@ -83,6 +85,7 @@ class Vst(EventMemory):
     keep_memory: int = 0
     memory_tokens: int = 5000
     answer_tokens: int = 32_768
+    parity: bool = False
     memory_role: str = "user"
     prompts: str = "vst"
 
@@ -142,7 +145,8 @@ class Vst(EventMemory):
             len(frames), self.segment_tokens * length, self.min_pixels, self.max_pixels
         )
         size = self.served.frame_size(held.info.frame_size, pixels)
-        step_s = (last_s + 1 / self.fps - start_s) / length
+        whole_s = last_s + 1 / self.fps - start_s
+        step_s = whole_s / length * (len(chosen) / len(frames) if self.parity else 1)
         return [
             Stretch(
                 held.info,
