@@ -56,6 +56,11 @@ def load(
         return _family(parts.model_type)(parts, attention, max_pixels)
 
 
+def homemade(model_id: str) -> bool:
+    """Whether a model's id is that of one made here (tiny, rehearsed), trained for no method."""
+    return model_id.startswith("rehearse:") or model_id.partition("@")[0] in TINY
+
+
 def _folder(spec: str, seed: int) -> Path:
     from bench_lib.backbones import hf_compat
 

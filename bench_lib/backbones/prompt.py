@@ -130,13 +130,21 @@ class Prompt:
         For the families' `place`: afterwards `next` lies behind the whole stretch, as if no token
         of it had been dropped.
         """
-        self._flush()
         rows, cols = visual.lattice
         cells = visual.cells.cpu().long()
-        where = torch.stack((steps.long(), cells // cols, cells % cols)) + self.next
-        self._pieces.append(visual.tokens)
-        self._positions.append(where)
-        self.next += max(span, rows, cols)
+        where = torch.stack((steps.long(), cells // cols, cells % cols))
+        self.placed(visual.tokens, where, max(span, rows, cols))
+
+    def placed(self, tokens: Tensor, where: Tensor, span: int) -> Prompt:
+        """Append visual tokens `[n, width]` at positions `where` `[3, n]` after `next`.
+
+        For memories with positions of their own; `next` moves on by `span`.
+        """
+        self._flush()
+        self._pieces.append(tokens)
+        self._positions.append(where.cpu() + self.next)
+        self.next += span
+        return self
 
     @torch.inference_mode()
     def build(self) -> Built:

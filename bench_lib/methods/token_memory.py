@@ -3,7 +3,9 @@
 A subclass says how memory changes when new grids come (`remember`) and which tokens a question
 reads (`recall`), both on immutable records; the rest is here. A grid is two frames in sequence of
 one session. An odd frame waits for its pair: a question or the session's end doubles it, a question
-only for itself. So the memory does not depend on how the stream was cut into clips.
+only for itself. So the memory does not depend on how the stream was cut into clips. A memory of
+something else than embeddings on a lattice says what it takes from frames (`perceive`) and how it
+shows what it holds (`show`).
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bench_lib.backbones.base import ENCODE_FRAMES
@@ -30,15 +34,31 @@ Held = tuple[int, Frame]
 """A frame that is not encoded yet, with the position of its session."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """What is left of one grid.
+class Place(NamedTuple):
+    """Where a grid lies in the stream.
 
     Attributes:
         number: Count of grids in the whole stream before it.
         session: Position of its session in the stream.
         start_s: Instant of its first frame in the session.
-        end_s: Instant of its second frame.
+        end_s: Instant of its last frame.
+    """
+
+    number: int
+    session: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is left of one grid.
+
+    Attributes:
+        number: See `Place`, as the next three.
+        session: Position of its session in the stream.
+        start_s: Instant of its first frame in the session.
+        end_s: Instant of its last frame.
         tokens: Embeddings `[n, width]`.
         cells: Their cells in raster order, `[n]` int32.
     """
@@ -47,8 +67,8 @@ class Group:
     session: int
     start_s: float
     end_s: float
-    tokens: Tensor = part("embeddings")  # noqa: RUF009 - `part` makes a field
-    cells: Tensor = part("index")  # noqa: RUF009
+    tokens: Tensor = part("embeddings")
+    cells: Tensor = part("index")
 
 
 @dataclass(frozen=True)
@@ -76,6 +96,7 @@ class TokenMemory(Method):
     """Base of memories that hold visual tokens and prefill them once per question."""
 
     model: ClassVar[Literal["none", "backbone", "chat"]] = "backbone"
+    frames_per_grid: ClassVar[int] = 2
 
     max_pixels: int | None = 401_408
     session_marker: bool = True
@@ -87,12 +108,26 @@ class TokenMemory(Method):
         """The empty memory."""
 
     @abstractmethod
-    def remember(self, memory: Any, grids: Sequence[Group], lattice: tuple[int, int]) -> Any:
-        """The memory after new whole grids of one session, in time order."""
+    def remember(self, memory: Any, grids: Sequence[Any], lattice: tuple[int, int]) -> Any:
+        """The memory after new whole grids of one session, in time order, as `perceive` gave."""
 
     @abstractmethod
-    def recall(self, memory: Any) -> Sequence[Group]:
-        """The groups a question reads, in time order."""
+    def recall(self, memory: Any) -> Sequence[Any]:
+        """The groups a question reads, in time order; each names its `session`."""
+
+    def perceive(self, pictures: list[NDArray[np.uint8]], places: Sequence[Place]) -> Sequence[Any]:
+        """What is taken from frames of whole grids, one record for each place."""
+        tokens = self.served.encode(pictures)
+        cells = torch.arange(tokens.shape[1], dtype=torch.int32, device=tokens.device)
+        return [Group(*at, tokens[i].clone(), cells.clone()) for i, at in enumerate(places)]
+
+    def show(self, prompt: Prompt, state: TokenState) -> None:
+        """Append what the memory holds to a prompt."""
+        seen = {session.position: session for session in state.sessions}
+        for position, groups in groupby(self.recall(state.memory), key=lambda g: g.session):
+            if self.session_marker:
+                prompt.text(marker(seen[position]))
+            prompt.show(_visual(list(groups), seen[position], state.lattice))
 
     @property
     def defers(self) -> bool:
@@ -134,7 +169,7 @@ class TokenMemory(Method):
         if self.defers:
             self.state = replace(self.state, held=self.wanted(held))
             return
-        odd = sum(session == clip.session for session, _ in held) % 2
+        odd = sum(session == clip.session for session, _ in held) % self.frames_per_grid
         ripe = len(held) - odd
         self.state = replace(self._taken_in(self.state, held[:ripe]), held=held[ripe:])
 
@@ -170,13 +205,9 @@ class TokenMemory(Method):
         if system:
             prompt.turn("system").text(system).end()
         prompt.turn("user")
-        seen = {session.position: session for session in state.sessions}
-        for position, groups in groupby(self.recall(state.memory), key=lambda g: g.session):
-            if self.session_marker:
-                prompt.text(_marker(seen[position]))
-            prompt.show(_visual(list(groups), seen[position], state.lattice))
+        self.show(prompt, state)
         for note in query.notes:
-            prompt.text(f"\n[{_when(note)}] {note.text}")
+            prompt.text(f"\n[{when(note)}] {note.text}")
         prompt.text(f"\n{query.text}" if query.notes else query.text)
         return prompt.end().turn("assistant").build()
 
@@ -184,19 +215,20 @@ class TokenMemory(Method):
 
     def _taken_in(self, state: TokenState, held: Sequence[Held]) -> TokenState:
         """The state after encoding and remembering frames; a session's lone last one is doubled."""
-        for position, run in _runs(held):
-            tokens = self.served.encode([frame.pixels(self._size(state)) for frame in run])
-            times = grid_times([frame.t_s for frame in run])
-            cells = torch.arange(tokens.shape[1], dtype=torch.int32, device=tokens.device)
-            groups = [
-                Group(state.grids + i, position, start, end, tokens[i].clone(), cells.clone())
-                for i, (start, end) in enumerate(times)
+        for position, run in runs(held):
+            instants = [frame.t_s for frame in run]
+            times = tuple(zip(instants, instants, strict=True))
+            if self.frames_per_grid == 2:
+                times = grid_times(instants)
+            places = [
+                Place(state.grids + i, position, start, end) for i, (start, end) in enumerate(times)
             ]
+            grids = self.perceive([frame.pixels(self._size(state)) for frame in run], places)
             state = replace(
                 state,
-                memory=self.remember(state.memory, groups, state.lattice),
+                memory=self.remember(state.memory, grids, state.lattice),
                 sessions=tuple(_extended(s, position, times) for s in state.sessions),
-                grids=state.grids + len(groups),
+                grids=state.grids + len(places),
             )
         return state
 
@@ -205,7 +237,7 @@ class TokenMemory(Method):
         return state.lattice[0] * factor, state.lattice[1] * factor
 
 
-def _runs(held: Sequence[Held]) -> Iterator[tuple[int, list[Frame]]]:
+def runs(held: Sequence[Held]) -> Iterator[tuple[int, list[Frame]]]:
     """Frames of one session, at most ENCODE_FRAMES at a time."""
     for position, members in groupby(held, key=lambda item: item[0]):
         frames = [frame for _, frame in members]
@@ -233,12 +265,14 @@ def _visual(groups: list[Group], seen: Seen, lattice: tuple[int, int]) -> Visual
     )
 
 
-def _marker(seen: Seen) -> str:
+def marker(seen: Seen) -> str:
+    """What is written before a session: its number and its clock, where it has one."""
     since = f", from {clock(seen.wall_start_s)}" if seen.wall_start_s is not None else ""
     return f"\nSession {seen.position + 1}{since}:\n"
 
 
-def _when(note: Note) -> str:
+def when(note: Note) -> str:
+    """The instant of a note, for a prompt."""
     if note.wall_s is not None:
         return clock(note.wall_s)
     return f"session {note.session + 1}, {note.t_s:.0f} s"

@@ -1,0 +1,1 @@
+"""Algorithms of memories as pure functions on tensors, one file each."""
