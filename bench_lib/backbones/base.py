@@ -201,7 +201,8 @@ class Backbone(ABC):
     @torch.inference_mode()
     def embed(self, ids: Sequence[int]) -> Tensor:
         """Embeddings `[n, hidden]` of token ids."""
-        return self.decoder.text.embed_tokens(torch.tensor(ids, device=self.device))
+        index = torch.tensor(ids, dtype=torch.long, device=self.device)
+        return self.decoder.text.embed_tokens(index)
 
 
 def _preparation(
