@@ -6,6 +6,8 @@ import html
 import re
 import unicodedata
 
+import numpy as np
+
 _NAMES = (
     r"(?:seed:)?think|thinking|thoughts?|reasoning|analysis|reflection|scratchpad|rationale|cot"
     r"|internal_monologue|(?:begin|end)_of_thought"
@@ -70,10 +72,24 @@ def without_markup(text: str) -> str:
     """Text without markdown and LaTeX dressing; the words stay."""
     for _ in range(3):
         text = _TEXT.sub(r"\1", text)
-    return _LINE_START.sub("", _EMPHASIS.sub("", text))
+    return collapsed(_LINE_START.sub("", _EMPHASIS.sub("", text)))
+
+
+def collapsed(text: str) -> str:
+    """Text without long runs of blanks or signs, which patterns would read over and over."""
+    text = re.sub(r"[^\S\n]+", " ", text)
+    text = re.sub(r" ?\n[ \n]*\n ?", "\n\n", text)
+    return re.sub(r"\W{16,}", lambda run: run[0][:16], text)
 
 
 def loops(text: str) -> bool:
-    """Whether a reply ends by saying one thing over and over (eight times or more)."""
-    tail = " ".join(text.split())[-1200:]
-    return bool(re.search(r"(.{1,120}?)\1{7,}.{0,120}$", tail, re.DOTALL))
+    """Whether a reply ends by saying one thing eight times or more, over half of its last part."""
+    last = " ".join(text.split())[-1200:].encode("utf-32-le", "surrogatepass")
+    tail = np.frombuffer(last, dtype="<u4")
+    for period in range(1, min(120, len(tail) // 8) + 1):
+        same = tail[period:] == tail[:-period]
+        breaks = np.flatnonzero(~same)
+        run = len(same) - (breaks[-1] + 1 if len(breaks) else 0)
+        if run >= max(7 * period, len(tail) // 2):
+            return True
+    return False

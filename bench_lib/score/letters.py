@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from bench_lib.score import cues
-from bench_lib.score.clean import without_markup
+from bench_lib.score.clean import collapsed, without_markup
 
 SEVERAL = "several answers"
 OUTSIDE = "names no offered option"
@@ -58,6 +58,8 @@ _INLINE = re.compile(rf"(?<![{_WORD}])\(?([A-Z])[.)]\s+\S")
 _BOX = re.compile(
     r"\\(?:boxed|fbox|framebox)\s*\{|<\|begin_of_box\|>|<answer>|\[\[(?!\[)", re.IGNORECASE
 )
+LONGEST_BOX = 200
+"""Characters; what is longer is no answer in a box."""
 _BOX_END = {"<": re.compile(r"<\|end_of_box\|>|</answer>|$"), "[": re.compile(r"\]\]|$")}
 
 
@@ -119,14 +121,15 @@ def boxed(text: str, letters: str) -> Reading | None:
         token, start = match[0], match.end()
         if token.endswith("{"):
             depth, end = 1, start
-            while end < len(text) and depth:
+            while end < min(len(text), start + LONGEST_BOX) and depth:
                 depth += {"{": 1, "}": -1}.get(text[end], 0)
                 end += 1
             inner = text[start : end - 1] if not depth else text[start:end]
         else:
             inner = text[start : _BOX_END[token[0]].search(text, start).start()]  # type: ignore[union-attr]
-        if len(inner) <= 200 and not _PLACEHOLDER.match(inner):
-            readings.append(of_value(inner, letters))
+        if len(inner) < LONGEST_BOX and not _PLACEHOLDER.match(inner):
+            # A box inside a box is the same answer; reading it anew would double at each level.
+            readings.append(of_value(_BOX.sub(" ", inner), letters))
     if not readings:
         return None
     last = readings[-1]
@@ -236,6 +239,7 @@ def mentioned(text: str, letters: str) -> Reading | None:
 
 def of_prose(text: str, letters: str, cut: bool = False) -> Reading | None:
     """The rungs for prose, in order; None when none of them says anything."""
+    text = collapsed(text)
     if reading := boxed(text, letters):
         return reading
     plain = without_markup(text)

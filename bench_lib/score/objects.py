@@ -37,6 +37,9 @@ def canonical(name: str) -> str:
     return _CANONICAL.get(folded, folded)
 
 
+_OBJECT = re.compile(r"\{(?=\s*\")")
+MOST_FAILURES = 100
+"""Broken openings of an object after which a reply is taken for a loop."""
 _DECODER = json.JSONDecoder(object_pairs_hook=Pairs)
 
 
@@ -66,15 +69,14 @@ def _nested(value: Any, depth: int = 0) -> Iterator[Pairs]:
 def wrapped(text: str) -> list[Pairs]:
     """Objects with a known key anywhere in the text, in order; what lies inside one is not read."""
     found: list[Pairs] = []
-    start = text.find("{")
-    while start >= 0:
+    end = failed = 0
+    while failed < MOST_FAILURES and (match := _OBJECT.search(text, end)):
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            value, end = _DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
-            end = start + 1
+            end, failed = match.start() + 1, failed + 1
         else:
             found += _nested(value)
-        start = text.find("{", end)
     return found
 
 

@@ -68,7 +68,9 @@ def test_a_candidate_that_lost_a_polarity_in_one_run_leaves_both():
     whole, partial = run(sets, 0.5), run(sets, 0.5)
     lost = partial.rows["probe"].eq("n0") & partial.rows["trajectory"].eq("t0")
     rows = partial.rows.assign(g=partial.rows["g"].mask(lost))
-    found = compare.differences({"a": whole, "b": partial.__class__(rows, partial.bench)}, "a", ["MPA"])
+    found = compare.differences(
+        {"a": whole, "b": partial.__class__(rows, partial.bench)}, "a", ["MPA"]
+    )
     assert (found["n"].iloc[0], found["left_out"].iloc[0]) == (3, 1)
 
 

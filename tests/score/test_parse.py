@@ -143,6 +143,28 @@ def test_deep_nesting_is_unparsed_and_not_a_crash():
     assert parse_choice("[" * 100_000).status == "unparsed"
 
 
+LONG = {
+    "brace": "{" * 20_000,
+    "quote": '"' * 20_000,
+    "blank": "answer:" + " " * 20_000 + "x",
+    "nested": '{"answer": ' * 2_000,
+    "objects": '{"decision": "SILENT", ' * 800,
+    "letters": "A or " * 4_000,
+    "lines": "A\nB\n" * 4_000,
+    "tags": "<think>" * 3_000,
+    "boxes": "\\boxed{" * 3_000,
+    "cues": "answer: " * 3_000,
+    "cjk": "答案是" * 6_000,
+}
+
+
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_long_noise_ends(name):
+    """Patterns that read a stretch over and over would not end here within minutes."""
+    for kind in ("choice", "adaptive_choice", "adaptive_text"):
+        assert parse(kind, LONG[name], "ABCD", "length").option is None
+
+
 def test_a_cut_reply_with_one_reading_is_marked():
     assert "cut" in parse_choice('{"answer": "B"} and so on', stop="length").repairs
     assert parse_choice('{"answer": "B"}', stop="end").status == "ok"
@@ -153,6 +175,8 @@ def test_a_free_reply_is_its_text_without_reasoning():
     assert (parsed.status, parsed.text) == ("repaired", "Two cups.")
     assert parse("free", "Two cups.").status == "ok"
     assert parse("free", "  ").why == "empty reply"
+    assert parse("free", "He waits ........").status == "ok"
+    assert parse("free", "!" * 16).why == "repeats itself"
 
 
 @pytest.mark.parametrize("letters", ["", "AA", "A1", "ÄB"])
