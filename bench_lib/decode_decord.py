@@ -4,6 +4,9 @@ decord counts pictures, and PyAV's timestamps say when each is shown (decord dro
 offset). Its seeking is never used: it takes a key frame's place in decoding order for its place in
 presentation order and lands on other pictures in fragmented, variable-rate and open-group files
 without saying so. What it decodes it decodes in sequence; long jumps are PyAV's.
+
+It reads a file whole to open it, decodes every picture, and holds on to some memory of each (2 KiB,
+and a queue of whole pictures): hence PyAV is the default.
 """
 
 from __future__ import annotations
