@@ -1,6 +1,7 @@
 # make eval                      the main job on the embedded default; prints where the report is
 # make eval METHOD=simplestream ARGS='-p limit 2'
 # make test                      everything that needs no accelerator
+# make test-vllm                 the tiny checkpoint served by vLLM, in an environment of its own
 # make lab                       JupyterLab on the notebooks
 # PYTHON=/path/to/python         use an environment that is there; installs nothing
 
@@ -14,7 +15,7 @@ PYTHON := .venv/bin/python
 READY := .venv/.installed
 endif
 
-.PHONY: eval test test-slow lint lab clean
+.PHONY: eval test test-vllm test-slow lint lab clean
 
 eval: $(READY)
 	$(PYTHON) -m papermill notebooks/03_eval.ipynb outputs/03_eval-$(METHOD).ipynb -p method $(METHOD) $(ARGS) --no-progress-bar
@@ -23,6 +24,11 @@ eval: $(READY)
 test: lint
 	$(PYTHON) -m pytest -n 2 --dist loadfile
 	$(PYTHON) -m pytest -p no:cacheprovider --nbval-lax --nbval-cell-timeout 300 notebooks
+
+test-vllm:
+	$(SYSTEM_PYTHON) bench_lib/install.py .venv-vllm --vllm
+	.venv-vllm/bin/python -m pytest -s tests/vllm
+	.venv-vllm/bin/python tests/vllm/passed.py record
 
 test-slow: $(READY)
 	$(PYTHON) -m pytest --slow
