@@ -22,10 +22,12 @@ _WORD = "A-Za-z0-9À-ɏͰ-ӿ_"
 _OPEN = r"[\s\"'“”‘’«»「『【《(\[<{]*"
 _CLOSE = r"[\"'”’»」』】》)\]>}]*"
 LETTER = rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE})(?![{_WORD}]|['’-][A-Za-z])"
+_ONE = rf"{_OPEN}[A-Za-z]{_CLOSE}(?![{_WORD}]|['’-][A-Za-z])"
 _AFTER_LIST = (
-    rf"\s*(?:(?:or|and|and/or|&|/|\||、|或|和|oder|und|ou|o|y|e|et|или|и)\s*{_OPEN}[A-Za-z]{_CLOSE}"
-    rf"(?![{_WORD}]|['’-][A-Za-z])|,\s*{_OPEN}[A-Za-z]{_CLOSE}\s*(?:$|[,.;\n]|or\b|and\b)"
-    rf"|[ \t]+[A-Z]{_CLOSE}(?=\s*(?:$|[,.;\n]|[A-Z]\b))|[.;+][A-Z](?![A-Za-z.]))"
+    rf"\s*(?:&|/|\||、|或|和)\s*{_ONE}"
+    rf"|\s+(?:or|and|and/or|oder|und|ou|o|y|e|et|или|и)\s+{_ONE}"
+    rf"|\s*,\s*{_ONE}\s*(?:$|[,.;\n]|or\b|and\b)"
+    rf"|[ \t]+[A-Z]{_CLOSE}(?![{_WORD}])(?=\s*(?:$|[,.;\n])|\s+[A-Z]\b)|[.;+][A-Z](?![A-Za-z.])"
 )
 _LIST = re.compile(_AFTER_LIST)
 _END = re.compile(r"\s*(?:$|[.,:;!\n)\]。，、；：！—]|[-–]\s)")
@@ -186,7 +188,7 @@ def alone(text: str, letters: str) -> Reading | None:
         return _one([match[1].upper()], letters, "letter")
     if match := _REPEATED.fullmatch(text):
         return _one([match[1].upper()] * 2, letters, "letter")
-    if _LETTERS.fullmatch(text):
+    if _LETTERS.fullmatch(text) or re.fullmatch(rf"\W*[{letters}]{{2,}}\W*", text):
         return Reading(None, SEVERAL)
     lines = [m[1].upper() for line in text.splitlines() if (m := _BARE.fullmatch(line))]
     return _one(lines, letters, "line")
