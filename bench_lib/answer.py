@@ -36,7 +36,7 @@ class Setting:
     max_new_tokens: Mapping[str, int] = field(default_factory=lambda: MAX_NEW_TOKENS)
     delivery: str = "stream"
     seed: int = 42
-    reader: str = "decord"
+    reader: str = "pyav"
     store: Any = None
 
 

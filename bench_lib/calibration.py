@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import time
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
 import psutil
-from numpy.typing import NDArray
-from PIL import Image
 
 from bench_lib import sources
 from bench_lib.answer import Moment, answer
@@ -19,6 +15,7 @@ from bench_lib.clips import clips
 from bench_lib.feeds import Episode
 from bench_lib.measure import counting
 from bench_lib.methods.base import Method
+from bench_lib.pack import encoded
 from bench_lib.stream import Clip, SessionInfo
 from bench_lib.video import VideoError, inspect, open_session
 
@@ -74,9 +71,8 @@ def calibrate(evaluation: Evaluation, episode: Episode) -> Calibration:
                     found.frame_s = spent_s / len(clip.frames)
                     found.frame_tokens = counts.get("tokens_prefilled", 0) / len(clip.frames)
                     if evaluation.params.store != "none":
-                        found.stored_bytes = _stored(
-                            clip.frames[0].pixels(), evaluation.params.store
-                        )
+                        pixels = clip.frames[0].pixels()
+                        found.stored_bytes = len(encoded(pixels, evaluation.params.store))
         if len(sizes) > 1 and sizes[-1][0] > sizes[0][0] and not trunk.bounded:
             found.state_growth = (sizes[-1][1] - sizes[0][1]) / (sizes[-1][0] - sizes[0][0])
         found.state_bytes = sizes[-1][1] if sizes else 0
@@ -108,9 +104,3 @@ def _calibrate_ask(
     task = evaluation.setting.bench.task(ask.candidate.task)
     found.ask_s = first_s + (spent_s - first_s) / steps * limits[task.reply]
     found.ask_tokens = response.counters.get("tokens_prefilled", 0)
-
-
-def _stored(pixels: NDArray[np.uint8], form: str) -> float:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "JPEG" if form == "jpeg" else "PNG", quality=90)
-    return float(buffer.tell())

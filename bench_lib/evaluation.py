@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -208,7 +208,10 @@ class Evaluation:
             if self.params.states_from
             else None,
         )
-        Walk(self.fresh(), episode, self.setting, states, self.run.append, pool, step).run()
+        # A store of its own for each walk: what it handed out is in use until the walk is over.
+        with frame_store(self.params) as store:
+            setting = replace(self.setting, store=store)
+            Walk(self.fresh(), episode, setting, states, self.run.append, pool, step).run()
         self.run.sync()
 
     def fresh(self) -> Method:
@@ -277,12 +280,6 @@ def _setting(params: EvalParams, method: Method) -> Setting:
     if getattr(method.served, "noise", ""):
         # An untrained model never ends its reply; its letters mean nothing at any length.
         limits = {kind: min(48, limit) for kind, limit in limits.items()}
-    store = None
-    if params.store != "none":
-        from bench_lib import paths
-        from bench_lib.store import FrameStore
-
-        store = FrameStore(paths.cache() / "frames", params.store, int(params.store_gib * 2**30))  # type: ignore[arg-type]
     return Setting(
         bench=APM_BENCH,
         prompts=prompts.load(params.prompts),
@@ -295,8 +292,17 @@ def _setting(params: EvalParams, method: Method) -> Setting:
         delivery=params.registration_delivery,
         seed=params.seed,
         reader=params.reader,
-        store=store,
     )
+
+
+def frame_store(params: EvalParams) -> AbstractContextManager[Any]:
+    """The frame store of these parameters; None inside the block where none is wanted."""
+    if params.store == "none":
+        return nullcontext()
+    from bench_lib import paths
+    from bench_lib.store import FrameStore
+
+    return FrameStore(paths.cache() / "frames", params.store, int(params.store_gib * 2**30))  # type: ignore[arg-type]
 
 
 def _not_run(trajectory: Trajectory, ask: Ask) -> Response:

@@ -87,7 +87,7 @@ class EvalParams:
     seed: int = 42
     question: str = ""
     at: str = ""
-    reader: str = "decord"
+    reader: str = "pyav"
     store: str = "none"
     store_gib: float = 20.0
     states: str = "last"
@@ -116,7 +116,7 @@ class EvalParams:
         _choice("mode", self.mode, ("stream", "replay"))
         _choice("cutoff", self.cutoff, ("protocol", "inclusive", "exclusive"))
         _choice("registration_delivery", self.registration_delivery, ("stream", "log"))
-        _choice("reader", self.reader, ("decord", "pyav"))
+        _choice("reader", self.reader, ("pyav", "decord"))
         _choice("store", self.store, ("none", "lossless", "jpeg"))
         _choice("states", self.states, ("last", "all", "none"))
         _choice("dtype", self.dtype, ("auto", "float32", "bfloat16", "float16"))

@@ -66,6 +66,19 @@ class ArrayFrame:
 
 
 @dataclass(frozen=True)
+class EncodedFrame:
+    """A frame held in memory as an image file; what a saved memory holds of a stored frame."""
+
+    t_s: float
+    data: bytes
+
+    def pixels(self, size: Size | None = None) -> NDArray[np.uint8]:
+        """See `Frame.pixels`."""
+        with Image.open(io.BytesIO(self.data)) as image:
+            return resized(np.asarray(image.convert("RGB")), size)
+
+
+@dataclass(frozen=True)
 class StoredFrame:
     """A frame that lies in the frame store, as an encoded image inside a session's file."""
 
@@ -74,19 +87,21 @@ class StoredFrame:
     offset: int
     nbytes: int
 
-    def pixels(self, size: Size | None = None) -> NDArray[np.uint8]:
-        """See `Frame.pixels`; raises BenchError when the store has dropped the session since."""
+    def encoded(self) -> EncodedFrame:
+        """Its image in memory; raises BenchError when the store has dropped the session since."""
         try:
             with Path(self.path).open("rb") as file:
                 file.seek(self.offset)
-                data = file.read(self.nbytes)
+                return EncodedFrame(self.t_s, file.read(self.nbytes))
         except FileNotFoundError:
             raise BenchError(
-                f"the frame store no longer holds {Path(self.path).name}, which a kept memory "
-                "needs: observe the session again, or give the store more room (store_gib)"
+                f"the frame store no longer holds {Path(self.path).name}, which a memory needs: "
+                "observe the session again, or give the store more room (store_gib)"
             ) from None
-        with Image.open(io.BytesIO(data)) as image:
-            return resized(np.asarray(image.convert("RGB")), size)
+
+    def pixels(self, size: Size | None = None) -> NDArray[np.uint8]:
+        """See `Frame.pixels`; raises what `encoded` raises."""
+        return self.encoded().pixels(size)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ import importlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench_lib.errors import BenchError
-from bench_lib.stream import ArrayFrame, StoredFrame
+from bench_lib.stream import ArrayFrame, EncodedFrame, StoredFrame
 
 KINDS = ("kv", "embeddings", "features", "frames", "text", "index", "weights")
 
@@ -40,7 +40,7 @@ def is_tensor(value: Any) -> bool:
 
 def leaves(value: Any, kind: str = "index") -> Iterator[tuple[str, Any]]:
     """Every leaf of a state with its kind."""
-    if isinstance(value, ArrayFrame | StoredFrame):
+    if isinstance(value, ArrayFrame | EncodedFrame | StoredFrame):
         yield "frames", value
     elif dataclasses.is_dataclass(value):
         for f in dataclasses.fields(value):
@@ -56,18 +56,25 @@ def leaves(value: Any, kind: str = "index") -> Iterator[tuple[str, Any]]:
 
 
 def nbytes(state: Any) -> dict[str, int]:
-    """Logical bytes by kind; a tensor that appears twice is counted once.
+    """Logical bytes by kind; a tensor or picture that appears twice is counted once.
 
     Raises AssertionError when a tensor is a view that keeps a larger storage alive: its real cost
     would be hidden (a 10-row slice can hold a whole bank).
     """
     total: Counter[str] = Counter()
-    seen: set[tuple[int, ...]] = set()
+    seen: set[tuple[Any, ...]] = set()
     for kind, leaf in leaves(state):
-        if isinstance(leaf, ArrayFrame | StoredFrame):
-            if id(leaf) not in seen:
-                seen.add(id(leaf))  # type: ignore[arg-type]
-                total["frames"] += _frame_bytes(leaf)
+        if isinstance(leaf, ArrayFrame | EncodedFrame | StoredFrame):
+            if isinstance(leaf, ArrayFrame):
+                where: tuple[Any, ...] = (id(leaf.array),)
+                size = int(leaf.array.nbytes)
+            elif isinstance(leaf, EncodedFrame):
+                where, size = (id(leaf.data),), len(leaf.data)
+            else:
+                where, size = (leaf.path, leaf.offset), leaf.nbytes
+            if where not in seen:
+                seen.add(where)
+                total["frames"] += size
         elif is_tensor(leaf):
             storage = leaf.untyped_storage()
             size = leaf.numel() * leaf.element_size()
@@ -79,8 +86,8 @@ def nbytes(state: Any) -> dict[str, int]:
                 seen.add(key)
                 total[kind] += size
         elif isinstance(leaf, np.ndarray):
-            if id(leaf) not in seen:
-                seen.add(id(leaf))  # type: ignore[arg-type]
+            if (id(leaf),) not in seen:
+                seen.add((id(leaf),))
                 total[kind] += leaf.nbytes
         elif isinstance(leaf, str):
             total["text"] += len(leaf.encode())
@@ -91,27 +98,20 @@ def nbytes(state: Any) -> dict[str, int]:
     return {kind: total[kind] for kind in KINDS if total[kind]}
 
 
-def _frame_bytes(frame: ArrayFrame | StoredFrame) -> int:
-    if isinstance(frame, ArrayFrame):
-        return int(frame.array.nbytes)
-    return frame.nbytes
-
-
 def save(state: Any, folder: Path, identity: dict[str, Any]) -> None:
     """Write `state` to `folder`. `identity` says what made it and is checked by `load`."""
-    arrays: dict[str, np.ndarray] = {}
-    tensors: dict[str, Any] = {}
+    arrays, tensors = _Shelf(), _Shelf()
     tree = _pack(state, arrays, tensors)
     folder.mkdir(parents=True, exist_ok=True)
     digests = {}
-    if arrays:
+    if arrays.held:
         from safetensors.numpy import save_file as save_arrays
 
-        save_arrays(arrays, folder / "arrays.safetensors")
-    if tensors:
+        save_arrays(arrays.held, folder / "arrays.safetensors")
+    if tensors.held:
         from safetensors.torch import save_file as save_tensors
 
-        save_tensors(tensors, folder / "tensors.safetensors")
+        save_tensors(tensors.held, folder / "tensors.safetensors")
     for path in folder.glob("*.safetensors"):
         digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     record = {"version": 1, "identity": identity, "digests": digests, "state": tree}
@@ -147,9 +147,27 @@ def load(folder: Path, identity: dict[str, Any], owner: type, device: str = "cpu
     return _unpack(record["state"], arrays, tensors, owner)
 
 
-def _pack(value: Any, arrays: dict[str, np.ndarray], tensors: dict[str, Any]) -> Any:
+class _Shelf:
+    """What one file takes; an object that occurs twice is written, and read, once."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+        self._keys: dict[int, str] = {}
+
+    def put(self, value: Any, written: Callable[[], Any]) -> str:
+        """The key of `value`, which is alive as long as the state that is saved."""
+        if id(value) not in self._keys:
+            self._keys[id(value)] = key = str(len(self.held))
+            self.held[key] = written()
+        return self._keys[id(value)]
+
+
+def _pack(value: Any, arrays: _Shelf, tensors: _Shelf) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, StoredFrame):
+        # The frame store may drop its session; a saved memory stands by itself.
+        value = value.encoded()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         cls = type(value)
         packed = {
@@ -162,19 +180,12 @@ def _pack(value: Any, arrays: dict[str, np.ndarray], tensors: dict[str, Any]) ->
     if isinstance(value, dict):
         return {"dict": {key: _pack(item, arrays, tensors) for key, item in value.items()}}
     if isinstance(value, bytes):
-        return {"bytes": _keep(arrays, np.frombuffer(value, np.uint8))}
+        return {"bytes": arrays.put(value, lambda: np.frombuffer(value, np.uint8))}
     if isinstance(value, np.ndarray):
-        return {"array": _keep(arrays, np.ascontiguousarray(value))}
+        return {"array": arrays.put(value, lambda: np.ascontiguousarray(value))}
     if is_tensor(value):
-        # A tensor that occurs twice is written twice: sharing is an economy, not a meaning.
-        return {"tensor": _keep(tensors, value.detach().clone().contiguous())}
+        return {"tensor": tensors.put(value, lambda: value.detach().clone().contiguous())}
     raise TypeError(f"a state may not hold a {type(value).__name__}")
-
-
-def _keep(store: dict[str, Any], value: Any) -> str:
-    key = str(len(store))
-    store[key] = value
-    return key
 
 
 def _unpack(tree: Any, arrays: dict[str, Any], tensors: dict[str, Any], owner: type) -> Any:
