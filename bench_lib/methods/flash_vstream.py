@@ -298,9 +298,8 @@ class FlashVstream(Tuned, TokenMemory):
         assert memory.context is not None
         assert memory.detail is not None
         assert memory.merged is not None
-        reached = {view.session for view in memory.bank}
         for seen in state.sessions:
-            if self.session_marker and seen.position in reached:
+            if self.session_marker and seen.position in self.reached(memory):
                 prompt.text(marker(seen))
         rows, cols = state.lattice
         if self.time_mode == "official":

@@ -87,6 +87,7 @@ class TokenState:
     memory: Any
     sessions: tuple[Seen, ...] = ()
     held: tuple[Held, ...] = ()
+    size: Size = (0, 0)
     lattice: tuple[int, int] = (0, 0)
     grids: int = 0
 
@@ -114,6 +115,10 @@ class TokenMemory(Method):
     @abstractmethod
     def recall(self, memory: Any) -> Sequence[Any]:
         """The groups a question reads, in time order; each names its `session`."""
+
+    def reached(self, memory: Any) -> set[int]:
+        """Positions of the sessions of which something is held."""
+        return {group.session for group in self.recall(memory)}
 
     def perceive(self, pictures: list[NDArray[np.uint8]], places: Sequence[Place]) -> Sequence[Any]:
         """What is taken from frames of whole grids, one record for each place."""
@@ -156,11 +161,12 @@ class TokenMemory(Method):
         """See `Method.begin_session`."""
         seen = Seen(info.index, info.wall_start_s)
         # A session of which nothing is left is forgotten: its record would grow the state.
-        kept = {group.session for group in self.recall(self.state.memory)}
-        kept |= {session for session, _ in self.state.held}
+        kept = self.reached(self.state.memory) | {session for session, _ in self.state.held}
         sessions = tuple(s for s in self.state.sessions if s.position in kept)
-        lattice = self.served.lattice(info.frame_size)
-        self.state = replace(self.state, sessions=(*sessions, seen), lattice=lattice)
+        size = info.frame_size
+        self.state = replace(
+            self.state, sessions=(*sessions, seen), size=size, lattice=self.served.lattice(size)
+        )
 
     def observe(self, clip: Clip) -> None:
         """See `Method.observe`."""
@@ -223,7 +229,7 @@ class TokenMemory(Method):
             places = [
                 Place(state.grids + i, position, start, end) for i, (start, end) in enumerate(times)
             ]
-            grids = self.perceive([frame.pixels(self._size(state)) for frame in run], places)
+            grids = self.perceive([frame.pixels(state.size) for frame in run], places)
             state = replace(
                 state,
                 memory=self.remember(state.memory, grids, state.lattice),
@@ -231,10 +237,6 @@ class TokenMemory(Method):
                 grids=state.grids + len(places),
             )
         return state
-
-    def _size(self, state: TokenState) -> Size:
-        factor = self.served.preparation.factor
-        return state.lattice[0] * factor, state.lattice[1] * factor
 
 
 def runs(held: Sequence[Held]) -> Iterator[tuple[int, list[Frame]]]:

@@ -248,7 +248,7 @@ def test_bytes_at_the_papers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["embeddings"] == 11_520 * 7_168
     assert found["features"] + found["embeddings"] == 566.25 * 2**20
     # Numbers: three of a view, two of a chosen grid, three numbers of a centre, and a few more.
-    assert found["index"] == 8 * (3 * 120 + 2 * 30) + (4 + 8 + 8) * 60 + 8 * (3 + 3 + 1 + 2)
+    assert found["index"] == 8 * (3 * 120 + 2 * 30) + (4 + 8 + 8) * 60 + 8 * (3 + 3 + 5)
 
 
 @pytest.mark.parametrize(

@@ -243,8 +243,8 @@ def test_bytes_are_the_closed_form(backbone: Backbone) -> None:
     whole = sum(len(f.group.cells) for f in memory.short if f.change is not None)
     groups = len(memory.short) + len(memory.mid) + len(memory.long)
     # Cells are int32, distances of the short tier float32; every number of a record counts eight:
-    # four of a group, four of a session, the lattice's two and the count of grids.
-    numbers = 4 * groups + 4 * len(method.state.sessions) + 3
+    # four of a group, four of a session, the frame's and the lattice's two, the count of grids.
+    numbers = 4 * groups + 4 * len(method.state.sessions) + 5
     assert size["index"] == 4 * kept + 4 * whole + 8 * numbers
     assert set(size) == {"embeddings", "index"}
 
