@@ -40,6 +40,7 @@ def task_scores(data: Instances) -> pd.DataFrame:
                 len(own),
                 "mean over candidates (Eq. 1)" if task.adaptive else "mean over questions",
                 n=_scored(own),
+                clusters=_clusters(own),
                 bounds=_bounds(own, bounds, [task.code], scaled(macro, 100)),
                 note=_note(own, task, found),
             )
@@ -71,6 +72,7 @@ def capability_scores(data: Instances) -> pd.DataFrame:
                 len(own),
                 how,
                 n=_scored(own),
+                clusters=_clusters(own),
                 bounds=_bounds(own, bounds, codes, statistic),
                 note=_missing(own),
             )
@@ -137,6 +139,10 @@ def _rows(data: Instances, task: Task) -> pd.DataFrame:
 
 def _scored(rows: pd.DataFrame) -> int:
     return int((rows["scored"] & rows["passed"].notna() & ~rows["unjudged"]).sum())
+
+
+def _clusters(rows: pd.DataFrame) -> int:
+    return int(rows.loc[rows["scored"] & rows["passed"].notna(), "trajectory"].nunique())
 
 
 def _bounds(

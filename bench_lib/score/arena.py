@@ -176,6 +176,7 @@ def _accuracy(name: str, own: pd.DataFrame, how: str) -> dict[str, object]:
     found = estimate(_cells(own), PERCENT, linear=True)
     missing = own.loc[~own["scored"].astype(bool), "status"].value_counts()
     notes = [f"{count} {status}" for status, count in missing.items()]
+    clusters = int(own.loc[own["scored"].astype(bool), "trajectory"].nunique())
     unjudged, bounds = int(own["unjudged"].sum()), None
     if unjudged:
         notes.append(f"{unjudged} unjudged: bounds for 0 and 1")
@@ -184,7 +185,16 @@ def _accuracy(name: str, own: pd.DataFrame, how: str) -> dict[str, object]:
             for fill in (0.0, 1.0)
         )
         bounds = low.value(PERCENT), high.value(PERCENT)
-    return line(name, "accuracy", found, len(own), how, bounds=bounds, note=", ".join(notes))
+    return line(
+        name,
+        "accuracy",
+        found,
+        len(own),
+        how,
+        clusters=clusters,
+        bounds=bounds,
+        note=", ".join(notes),
+    )
 
 
 def _cells(rows: pd.DataFrame) -> Cells:

@@ -24,7 +24,10 @@ BINS: dict[str, tuple[tuple[float, ...], tuple[str, ...]]] = {
     ),
     "evidence_items": ((1, 2, 3), ("1", "2", "3+")),
     "evidence_sessions": ((1, 2, 3), ("1", "2", "3+")),
-    "history_h": ((0, 0.25, 0.5, 1, 2), ("< 15 min", "15-30 min", "30-60 min", "1-2 h", "> 2 h")),
+    "history_h": (
+        (0, 1 / 12, 0.25, 0.5, 1, 2),
+        ("< 5 min", "5-15 min", "15-30 min", "30-60 min", "1-2 h", "> 2 h"),
+    ),
 }  # fmt: skip
 NAMES = {
     "gap": ("L1, up to 5 min", "L2, 5-15 min", "L3, 15-30 min", "L4, over 30 min"),

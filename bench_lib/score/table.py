@@ -28,6 +28,7 @@ def line(
     estimator: str,
     *,
     n: int | None = None,
+    clusters: int | None = None,
     bounds: tuple[float, float] | None = None,
     note: str = "",
 ) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def line(
         "high": math.nan if withheld else found.high,
         "n": found.n if n is None else n,
         "expected": expected,
-        "clusters": found.clusters,
+        "clusters": found.clusters if clusters is None else clusters,
         "estimator": estimator,
         "interval": "" if withheld else found.interval,
         "bound_low": low,
