@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from bench_lib.backbones.base import Backbone
 
-TINY = ("tiny", "tiny-qwen3")
+TINY = ("tiny", "tiny-untrained", "tiny-qwen3")
 
 
 def load(
@@ -26,7 +26,8 @@ def load(
     """Open a model.
 
     Args:
-        spec: `tiny` or `tiny-qwen3` (built on this machine from configuration and seed), a folder
+        spec: `tiny` (trained on the embedded household), `tiny-untrained` or `tiny-qwen3` (both
+            built on this machine from configuration and seed), a folder
             in the Hugging Face layout, a model id (`owner/name`, `owner/name@revision`), or
             `rehearse:NAME?layers=N&vision=N` (full-size shape, random weights).
         device: `auto` is `cuda` where there is one, else `cpu`. `meta` holds shapes only.

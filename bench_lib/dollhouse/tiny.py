@@ -1,9 +1,9 @@
-"""The tiny vision-language checkpoint, built on this machine from configuration and seed.
+"""The tiny vision-language checkpoints, built on this machine from configuration and seed.
 
 About four million parameters in the architecture of Qwen2.5-VL or Qwen3-VL, with its own tokenizer
 and the usual Hugging Face files, so that everything runs offline and other tools can load the
-folder. Frames are 112 x 112 pixels (128 x 128): 16 visual tokens a grid of two frames. Weights are
-random, so its output is noise; `bench.json` beside them says so.
+folder. Frames are 112 x 112 pixels (128 x 128): 16 visual tokens a grid of two frames. `bench.json`
+says whether weights are random, and the output noise, or trained (`train`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ JSON_PIECES = (
     '{"', '": "', '", "', '"}', '"answer"', '{"answer": "', '"decision"', '{"decision": "',
     '", "answer": "', '", "reason": "', '", "proactive_response": "', "INTERVENE", "SILENT",
     "...", "\n\n", ". ", ", ", ": ", "A. ", "B. ", "C. ", "D. ", "E. ",
+    '{"content": "', '", "content": "', '"content"', '{"decision": "SILENT"', "\nSession ",
+    '{"decision": "INTERVENE"', "Session", "Video from", " frames", ", from", " S0",
 )  # fmt: skip
 _CHAT_WORDS = """
     a an about again all already an any are asked asks assistant be because been being best both
@@ -49,17 +51,30 @@ TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 NOISE = "the tiny model is untrained: its weights are random and its answers are noise"
+LEARNED = (
+    "the tiny model is trained on the embedded household alone, with the prompt set `compact`; "
+    "its answers mean nothing about other videos"
+)
+WEIGHTS = Path(__file__).with_name("checkpoint") / "model.safetensors"
+"""Trained weights of `tiny` in half precision; see the README beside them."""
 CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073]
 CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
-_MAX_PIXELS = {"tiny": 112 * 112, "tiny-qwen3": 128 * 128}
+_MAX_PIXELS = {"tiny": 112 * 112, "tiny-untrained": 112 * 112, "tiny-qwen3": 128 * 128}
 _FORMAT = 1  # raise it when anything below changes what is written
 
 
 def checkpoint(name: str, seed: int = 42) -> Path:
-    """The folder of `tiny` (Qwen2.5-VL) or `tiny-qwen3`, built at first use, then kept."""
+    """The folder of a tiny model, built at first use, then kept.
+
+    `tiny` (Qwen2.5-VL) has the trained weights that lie beside this file, where there are some;
+    `tiny-untrained` and `tiny-qwen3` have random ones, by seed.
+    """
     tokens = vocabulary()
     config = _configuration(name, len(tokens))
-    made_of = json.dumps([_FORMAT, seed, tokens, config, _side_files(name, config)])
+    learned = WEIGHTS if trained(name) else None
+    digest = hashlib.sha256(learned.read_bytes()).hexdigest() if learned else ""
+    side_files = _side_files(name, config, bool(learned))
+    made_of = json.dumps([_FORMAT, seed, tokens, config, side_files, digest])
     folder = (
         paths.cache() / "models" / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
     )
@@ -67,7 +82,7 @@ def checkpoint(name: str, seed: int = 42) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".draft-"))
         try:
-            write(draft, name, seed)
+            write(draft, name, seed, learned)
             draft.chmod(0o755)
             draft.replace(folder)
         except OSError:
@@ -78,8 +93,13 @@ def checkpoint(name: str, seed: int = 42) -> Path:
     return folder
 
 
-def write(folder: Path, name: str, seed: int) -> None:
-    """Write all files of the checkpoint to `folder`."""
+def trained(name: str) -> bool:
+    """Whether a tiny model has trained weights."""
+    return name == "tiny" and WEIGHTS.exists()
+
+
+def write(folder: Path, name: str, seed: int, learned: Path | None = None) -> None:
+    """Write all files of the checkpoint to `folder`, with random or with learned weights."""
     import torch
 
     from bench_lib.backbones import hf_compat
@@ -90,8 +110,10 @@ def write(folder: Path, name: str, seed: int) -> None:
         torch.manual_seed(seed)
         model = hf_compat.build(hf_compat.config_of(config["model_type"], config), torch.float32)
     model.save_pretrained(folder)
+    if learned:
+        shutil.copyfile(learned, folder / "model.safetensors")
     _tokenizer(tokens).save(str(folder / "tokenizer.json"))
-    for file, content in _side_files(name, config).items():
+    for file, content in _side_files(name, config, bool(learned)).items():
         text = content if isinstance(content, str) else json.dumps(content, indent=2)
         (folder / file).write_text(text)
 
@@ -179,7 +201,14 @@ def _configuration(name: str, tokens: int) -> dict[str, Any]:
     }
 
 
-def _side_files(name: str, config: dict[str, Any]) -> dict[str, Any]:
+def preparation(name: str) -> dict[str, Any]:
+    """How frames are prepared for it: the content of `preprocessor_config.json`."""
+    return dict(
+        _side_files(name, _configuration(name, len(vocabulary())))["preprocessor_config.json"]
+    )
+
+
+def _side_files(name: str, config: dict[str, Any], learned: bool = False) -> dict[str, Any]:
     third = name == "tiny-qwen3"
     pixels = _MAX_PIXELS[name]
     preparation = {
@@ -216,5 +245,5 @@ def _side_files(name: str, config: dict[str, Any]) -> dict[str, Any]:
             "do_sample": False,
         },
         "chat_template.jinja": TEMPLATE,
-        "bench.json": {"noise": NOISE},
+        "bench.json": {"noise": "", "note": LEARNED} if learned else {"noise": NOISE},
     }

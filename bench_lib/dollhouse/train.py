@@ -1,0 +1,171 @@
+"""Train the tiny model: `python -m bench_lib.dollhouse.train`. The same command resumes.
+
+On more cores: `torchrun --nproc-per-node 4 -m bench_lib.dollhouse.train`.
+
+Stages, each in a file of its own: the letter look-up alone (`train_letters`); stories and
+questions about them, with visual tokens spoken in words (`train_lessons`); the tower, which learns
+to say those words (`train_vision`); stories on what the tower sees. The embeddings of tokens stay
+as they were drawn: they are the code that tower and decoder agree on, so both can be trained apart.
+See the README beside the weights for what was reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench_lib import paths, prompts
+from bench_lib.backbones import hf_compat
+from bench_lib.dollhouse import tiny, train_letters
+from bench_lib.dollhouse.train_layout import Clerk
+from bench_lib.dollhouse.train_loop import Stage, Step, fit
+from bench_lib.dollhouse.train_packs import Teacher, steps
+from bench_lib.dollhouse.train_rows import batch
+from bench_lib.dollhouse.train_scenes import scenes
+from bench_lib.dollhouse.train_stories import FIRST_SEED, Eyes, Library
+from bench_lib.dollhouse.train_text import Bank, loss
+from bench_lib.dollhouse.train_vision import Album, Readout, looked_at, opened
+from bench_lib.dollhouse.train_words import cells
+from bench_lib.dollhouse.world import World
+
+STAGES = {
+    "letters": Stage("letters", 700, 2e-3, ("letter", 0.8)),
+    "stories": Stage("stories", 900, 1.5e-3),
+    "vision": Stage("vision", 900, 1.5e-3),
+    "seen": Stage("seen", 300, 6e-4),
+}
+MIXES = {
+    "stories": {"now": 0.38, "recall": 0.34, "watch": 0.06, "look_up": 0.22},
+    "seen": {"now": 0.42, "recall": 0.38, "history": 0.04, "watch": 0.12, "look_up": 0.04},
+}
+"""What the stages of stories are mixed from; see `Teacher`."""
+SPOKEN_WORLDS, TOWER_WORLDS, SEEN_WORLDS = 600, 100, 100
+TOKENS = 2_500
+"""Tokens of a step."""
+_QUIET = 0.3
+_SURE = 20.0
+"""Score of a token whose embedding a last state points at."""
+
+
+def blank(seed: int) -> tuple[Any, Any]:
+    """The untrained model, its embeddings held fast, and its tokenizer.
+
+    Embeddings have unit variance and layers begin quietly, so that a token is not drowned by what
+    untrained layers add to it; the last norm makes up for it, because the head is the same table.
+    """
+    import transformers
+
+    folder = tiny.checkpoint("tiny-untrained", seed)
+    model = transformers.AutoModelForImageTextToText.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="sdpa"
+    )
+    table: Any = model.get_input_embeddings().weight.requires_grad_(False)
+    table.div_(table.std())
+    text: Any = model.model.language_model
+    for layer in text.layers:
+        layer.self_attn.o_proj.weight.data *= _QUIET
+        layer.mlp.down_proj.weight.data *= _QUIET
+    text.norm.weight.data.fill_(_SURE / float(table.square().sum(1).mean()))
+    return model, hf_compat.tokenizer(folder)
+
+
+def letters(model: Any, clerk: Clerk, seed: int, size: int) -> Step:
+    """Steps of the letter look-up, `size` lists of options each."""
+    texts, bank, pad = prompts.load("compact"), Bank(clerk.tokenizer), clerk.token("<|endoftext|>")
+    letter_ids = torch.tensor([clerk.token(x) for x in train_letters.LETTERS])
+
+    def step(number: int) -> Any:
+        rng = np.random.default_rng((seed, 1, number))
+        lot = batch([train_letters.lesson(clerk, texts, rng) for _ in range(size)], pad)
+        value, right, wanted = loss(model, lot, bank)
+        at = torch.isin(wanted, letter_ids)
+        return value, {"letter": (float(right[at].sum()), float(at.sum()))}
+
+    return step
+
+
+def vision(model: Any, tokenizer: Any, seed: int, worlds: int, folder: Path) -> Step:
+    """Steps of the tower over the scenes of some worlds."""
+    album = Album(Readout(tokenizer, model.get_input_embeddings().weight))
+    library = Library(Bank(tokenizer), worlds)
+    for number in range(worlds):
+        world, _ = library.world(number)
+        shots = [shot for film in world.films for shot in film.shots]
+        for pair, shot in zip(scenes(world, seed, folder / "scenes"), shots, strict=True):
+            album.add(pair, cells(shot))
+    return album.step(opened(model, tokenizer), seed, 40)
+
+
+def stories(
+    model: Any, clerk: Clerk, seed: int, size: int, mix: str, eyes: Eyes | None = None
+) -> Step:
+    """Steps over stories, `size` tokens each: on spoken tokens, or on what `eyes` see."""
+    bank = Bank(clerk.tokenizer)
+    if eyes:
+        library = Library(bank, SEEN_WORLDS, FIRST_SEED + 10_000, eyes)
+    else:
+        library = Library(bank, SPOKEN_WORLDS)
+    teacher = Teacher(clerk, prompts.load("compact"), library)
+    shares = [(share, getattr(teacher, name)) for name, share in MIXES[mix].items()]
+    return steps(model, clerk, bank, shares, seed, size, 0.25 if eyes is None else 0.05)
+
+
+def eyes_of(model: Any, tokenizer: Any, seed: int, folder: Path) -> Eyes:
+    """What the trained tower sees of a world, on scenes it was not trained on."""
+    backbone = opened(model, tokenizer)
+
+    def see(world: World) -> Tensor:
+        pairs = torch.from_numpy(scenes(world, seed, folder / "scenes"))
+        with torch.no_grad():
+            return torch.cat([looked_at(backbone, part) for part in pairs.split(32)])
+
+    return see
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=paths.cache() / "training")
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", default="", help="one stage: " + ", ".join(STAGES))
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    if "RANK" in os.environ:
+        torch.distributed.init_process_group("gloo")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    model, tokenizer = blank(given.seed)
+    clerk = Clerk(tokenizer)
+    text, tower = model.model.language_model, model.model.visual
+    for name, stage in STAGES.items():
+        if given.only and name != given.only:
+            resume(given.folder / f"{name}.pt", tower if name == "vision" else text)
+        elif name == "vision":
+            step = vision(model, tokenizer, given.seed, TOWER_WORLDS, given.folder)
+            fit(stage, given.folder, tower, tower.parameters(), step)
+        else:
+            if name == "letters":
+                step = letters(model, clerk, given.seed, 24)
+            else:
+                eyes = eyes_of(model, tokenizer, given.seed, given.folder)
+                seen = eyes if name in ("seen", "long") else None
+                step = stories(model, clerk, given.seed, TOKENS, name, seen)
+            fit(stage, given.folder, text, text.parameters(), step)
+        if name == given.only:
+            break
+
+
+def resume(file: Path, part: Any) -> None:
+    """Take over what an earlier stage has reached, if it has run."""
+    if file.exists():
+        part.load_state_dict(torch.load(file, weights_only=True)["model"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""What the tiny model reaches on worlds it has never seen, by free generation through the engine.
+
+`python -m bench_lib.dollhouse.train_check`; videos are real H.264 ones, without the code strip.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from bench_lib import backbones, prompts
+from bench_lib.backbones.base import Backbone
+from bench_lib.dollhouse import library, train_letters
+from bench_lib.dollhouse.render import Look
+from bench_lib.dollhouse.train_layout import Clerk
+from bench_lib.dollhouse.train_rows import batch
+from bench_lib.dollhouse.train_text import Bank, loss
+from bench_lib.evaluation import Evaluation
+from bench_lib.params import EvalParams
+from bench_lib.score.cells import Cells, pooled
+from bench_lib.score.stats import Estimate, estimate
+
+FIRST_SEED = 500_000
+"""Held-out worlds begin here: no set and no training has such seeds."""
+NOW = ("ACR", "CT", "OCR", "STU")
+RECALL = ("ER", "EST", "TR")
+DECIDE = ("ERA", "RCR", "PRM", "MPA", "TPG")
+RUNS = {
+    "perception": ("simplestream", "standard", NOW),
+    "oracle": ("raw_video", "oracle", RECALL),
+    "no memory": ("simplestream", "standard", RECALL),
+    "history": ("raw_video", "standard", RECALL),
+    "decisions": ("raw_video", "oracle", DECIDE),
+}
+"""What is measured: name, method, condition, tasks."""
+
+
+def unseen(worlds: int) -> str:
+    """Make the set of held-out worlds known to this process; returns its source's name."""
+    small = library.SETS["small"]
+    seeds = tuple(range(FIRST_SEED, FIRST_SEED + worlds))
+    library.SETS["unseen"] = replace(small, seeds=seeds, look=Look(fps=1, strip=False, sound=False))
+    return "dollhouse-unseen"
+
+
+def letters(backbone: Backbone, lists: int = 60) -> Estimate:
+    """The letter look-up by itself: the likeliest letter once the content is given."""
+    clerk, rng = Clerk(backbone.tokenizer), np.random.default_rng((FIRST_SEED, 1))
+    texts, bank = prompts.load("compact"), Bank(backbone.tokenizer)
+    ids = torch.tensor([clerk.token(x) for x in train_letters.LETTERS])
+    rows = []
+    for number in range(lists):
+        lot = batch([train_letters.lesson(clerk, texts, rng)], clerk.token("<|endoftext|>"))
+        with torch.no_grad():
+            _, right, wanted = loss(backbone.model, lot, bank)
+        rows += [(str(number), "letter", float(r)) for r in right[torch.isin(wanted, ids)]]
+    return estimate_of(pd.DataFrame(rows, columns=["trajectory", "task", "right"]))
+
+
+def answers(spec: str, source: str, run: str, limit: int) -> pd.DataFrame:
+    """One row per ask of a run: trajectory, task, polarity, whether right, status."""
+    method, condition, tasks = RUNS[run]
+    done = Evaluation.open(
+        EvalParams(
+            method=method,
+            condition=condition,
+            source=source,
+            backbone=spec,
+            tasks=list(tasks),
+            prompts="compact",
+            max_new_tokens=dict.fromkeys(("choice", "adaptive_choice", "adaptive_text"), 96),
+            limit=limit,
+            states="none",
+            name=f"tiny-{run.replace(' ', '-')}",
+        ),
+        "check",
+    )
+    done.execute(progress=False)
+    keys = {c.id: c for t in done.trajectories for c in t.candidates}
+    rows = []
+    for reply in done.responses():
+        right = reply.option == keys[reply.candidate].answer
+        if reply.task in DECIDE:
+            right = reply.decision == {"positive": "INTERVENE"}.get(reply.polarity or "", "SILENT")
+        row = (reply.trajectory, reply.task, reply.polarity or "", float(right), reply.status)
+        rows.append((*row, reply.raw_text))
+    return pd.DataFrame(rows, columns=["trajectory", "task", "polarity", "right", "status", "raw"])
+
+
+def estimate_of(frame: pd.DataFrame) -> Estimate:
+    """Share that is right in per cent, with its interval by trajectory."""
+    scored = frame.assign(score=100 * frame["right"], all="all")
+    return estimate(Cells.of(scored, "score", "all"), pooled)
+
+
+def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
+    """Print a Markdown table of what is reached."""
+    source = unseen(worlds)
+    backbone = backbones.load(spec, device="cpu")
+    print("| skill | right, % | interval, 95 % | n | worlds |\n|---|---|---|---|---|")
+    _line("letter look-up", letters(backbone))
+    for run in runs:
+        found = answers(spec, source, run, limit)
+        if run == "decisions":
+            # Balanced: both polarities count alike, whatever their numbers.
+            for task, part in found.groupby("task"):
+                for polarity, half in part.groupby("polarity"):
+                    _line(f"{run}: {task} {polarity}", estimate_of(half))
+            continue
+        _line(run, estimate_of(found))
+        for task, part in found.groupby("task"):
+            _line(f"{run}: {task}", estimate_of(part))
+        broken = (found["status"] == "unparsed").sum()
+        print(f"| {run}: unparsed | {100 * broken / len(found):.1f} | | {len(found)} | |")
+
+
+def _line(name: str, e: Estimate) -> None:
+    print(
+        f"| {name} | {e.value:.1f} | {e.low:.1f} to {e.high:.1f} | {e.n} | {e.clusters} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backbone", default="tiny", help="a name or a checkpoint folder")
+    parser.add_argument("--worlds", type=int, default=100)
+    parser.add_argument("--limit", type=int, default=0, help="candidates a task; 0 is all")
+    parser.add_argument("--runs", nargs="*", default=list(RUNS), choices=list(RUNS))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    spec = str(Path(given.backbone)) if Path(given.backbone).is_dir() else given.backbone
+    report(spec, given.worlds, given.limit, given.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""The tower's part of training: every visual token learns to say its words.
+
+A token's target is the sum of the embeddings of its words; beside that, each field of it must be
+readable: the right word ahead of all others of the field, or nothing where there is nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench_lib.backbones import frames
+from bench_lib.backbones.hf_compat import Parts
+from bench_lib.backbones.qwen2_5_vl import Qwen25VL
+from bench_lib.dollhouse import tiny
+from bench_lib.dollhouse.train_loop import Step
+from bench_lib.dollhouse.train_text import word_ids
+from bench_lib.dollhouse.train_words import (
+    ACT_CELL,
+    CELLS,
+    FIELDS,
+    HAND_CELL,
+    NOTICE_CELL,
+    PERSON_CELL,
+    SIGN_CELL,
+    SLOT_CELLS,
+    Says,
+    tokens_of,
+)
+
+_THING = ("colour", "kind", "state")
+OF_CELL: dict[int, tuple[str, ...]] = {
+    **dict.fromkeys(SLOT_CELLS, (*_THING, "place", "n", "total")),
+    HAND_CELL: (*_THING, "action"),
+    ACT_CELL: (*_THING, "action", "place", "person"),
+    NOTICE_CELL: (*_THING, "action", "sign", "number"),
+    PERSON_CELL: ("person",),
+    SIGN_CELL: ("sign", "number"),
+}
+"""The fields that a token may say, beside the room."""
+_PRESENT, _ABSENT = 10.0, 5.0
+"""Scores of a word that is there, and of nothing."""
+
+
+def opened(model: Any, tokenizer: Any) -> Qwen25VL:
+    """The library's model behind our own tower, weights shared."""
+    how = tiny.preparation("tiny")
+    parts = Parts("training", "", "qwen2_5_vl", model, tokenizer, how, frozenset())
+    return Qwen25VL(parts, "sdpa", None)
+
+
+def looked_at(backbone: Qwen25VL, pairs: Tensor) -> Tensor:
+    """Embeddings `[n, 16, width]` of frame pairs `[n, 2, 112, 112, 3]`, with gradients."""
+    patches = frames.patches(pairs, backbone.preparation)
+    with torch.autocast("cpu", torch.bfloat16):
+        features = backbone._tower(patches, 4, 4)
+        merged = backbone._merge(features)
+    return merged.float()
+
+
+class Readout:
+    """Scores of the words of all fields, by dot product with their embeddings."""
+
+    def __init__(self, tokenizer: Any, table: Tensor) -> None:
+        self.tokenizer, self.table = tokenizer, table.detach()
+        self.scale = _PRESENT / float(self.table.square().sum(1).mean())
+        self.words = {}
+        for field, words in FIELDS.items():
+            ids = [[tokenizer.convert_tokens_to_ids(t) for t in tokens_of(field, w)] for w in words]
+            self.words[field] = torch.stack([self.table[i].mean(0) for i in map(list, ids)])
+
+    def target(self, said: list[Says]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Summed embeddings `[16, width]`, and per field the wanted word of each cell.
+
+        A field that a cell never has is -100 there, one that it lacks now the number after the
+        last word.
+        """
+        ids = word_ids(self.tokenizer, said)
+        summed = (F.embedding(ids.clamp(min=0), self.table) * (ids >= 0)[..., None]).sum(1)
+        wanted = {f: torch.full((CELLS,), -100) for f in FIELDS}
+        for cell in range(CELLS):
+            for field in ("room", *OF_CELL.get(cell, ())):
+                word = said[cell].get(field)
+                number = FIELDS[field].index(word) if word else len(FIELDS[field])
+                wanted[field][cell] = number
+        return summed, wanted
+
+    def scores(self, tokens: Tensor, field: str) -> Tensor:
+        """`[..., words + 1]`; the last is that of nothing."""
+        found = tokens @ self.words[field].T * self.scale
+        nothing = torch.full_like(found[..., :1], _ABSENT)
+        return torch.cat([found, nothing], dim=-1)
+
+
+class Album:
+    """Drawn scenes with their targets."""
+
+    def __init__(self, readout: Readout) -> None:
+        self.readout = readout
+        self.pairs: list[NDArray[np.uint8]] = []
+        self.sums: list[Tensor] = []
+        self.wanted: list[dict[str, Tensor]] = []
+
+    def add(self, pair: NDArray[np.uint8], said: list[Says]) -> None:
+        """Add one scene."""
+        summed, wanted = self.readout.target(said)
+        self.pairs.append(pair)
+        self.sums.append(summed)
+        self.wanted.append(wanted)
+
+    def step(self, backbone: Qwen25VL, seed: int, size: int) -> Step:
+        """Training steps over random scenes of the album."""
+
+        def step(number: int) -> Any:
+            rng = np.random.default_rng((seed, 2, number))
+            chosen = [int(i) for i in rng.integers(len(self.pairs), size=size)]
+            return self.loss(backbone, chosen)
+
+        return step
+
+    def loss(self, backbone: Qwen25VL, chosen: list[int]) -> Any:
+        """The loss over chosen scenes, and how often each field is right."""
+        tokens = looked_at(backbone, torch.from_numpy(np.stack([self.pairs[i] for i in chosen])))
+        sums = torch.stack([self.sums[i] for i in chosen])
+        value = F.mse_loss(tokens, sums) / self.readout.table.var()
+        marks = {"mse": (float(value.detach()), 1.0)}
+        for field in FIELDS:
+            wanted = torch.stack([self.wanted[i][field] for i in chosen])
+            here = wanted >= 0
+            scores = self.readout.scores(tokens[here], field)
+            value = value + F.cross_entropy(scores, wanted[here])
+            there = wanted[here] < len(FIELDS[field])
+            right = scores.detach().argmax(-1) == wanted[here]
+            marks[field] = (float(right[there].sum()), float(there.sum()))
+            marks[f"{field}-none"] = (float(right[~there].sum()), float((~there).sum()))
+        return value, marks
