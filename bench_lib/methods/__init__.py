@@ -23,6 +23,8 @@ SHARED = (
     "cache_memory",
     "event_memory",
     "event_forest",
+    "__main__",
+    "drafts",
     "tuned",
     "parts",
 )

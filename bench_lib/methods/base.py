@@ -105,6 +105,7 @@ class Method(ABC):
     `model`: what serves it, `backbone` (a local model), `chat` (a message model) or `none`.
     `persistent`: keeps something of earlier sessions. `bounded`: its state has a ceiling.
     `notes_touch_state`: notes change its memory, so they can be delivered in the stream.
+    `sees`: its answers depend on the video; baselines that look away say no.
     `forks`: `branch` works; where it does not, the engine rebuilds the trunk for each probe.
     """
 
@@ -116,6 +117,7 @@ class Method(ABC):
     notes_touch_state: ClassVar[bool] = False
     wants_audio: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = False
+    sees: ClassVar[bool] = True
     forks: ClassVar[bool] = True
 
     fps: float = 1.0

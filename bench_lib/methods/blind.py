@@ -21,6 +21,7 @@ class Blind(FrameWindow):
 
     persistent = False
     bounded = True
+    sees = False
 
     def observe(self, clip: Clip) -> None:
         """Look away."""

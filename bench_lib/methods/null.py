@@ -22,6 +22,7 @@ class Null(Method):
     """No memory and no model: what remains is the cost of the engine itself."""
 
     bounded = True
+    sees = False
 
     def reset(self, trajectory_id: str, seed: int) -> None:
         """Forget the count."""

@@ -74,6 +74,8 @@ class Vst(EventMemory):
     """
 
     prompt_base: ClassVar[str] = "vst"
+    needs_weights: ClassVar[bool] = True
+    checkpoint: ClassVar[str] = "Catalan258/VST-7B"
 
     fps: float = 2.0
     segments: list = field(default_factory=lambda: [1, 1, 2, 3])
@@ -100,6 +102,17 @@ class Vst(EventMemory):
     def input_class(self) -> InputClass:  # type: ignore[override]
         """See `Method.input_class`; it depends on the form."""
         return "incremental" if self.segment_seconds else "thinned"
+
+    @property
+    def caveat(self) -> str:
+        """See `Method.caveat`. A server names a model by its weights, so theirs say `vst`."""
+        model = getattr(self.served, "id", "")
+        if not model or "vst" in model.lower():
+            return ""
+        return (
+            f"vst ran on {model}, which was not trained for it: its scores are not those of the "
+            f"published system ({self.checkpoint})"
+        )
 
     # The stream -----------------------------------------------------------------------------------
 
