@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from bench_lib.chat import abort
 from bench_lib.chat.base import RequestRefused, TransportError
 from bench_lib.chat.redact import key_from, redacted
 from bench_lib.chat.reply_stream import Fault, events
@@ -76,6 +77,7 @@ class Transport:
         s = self.settings
         with self._slots:
             for attempt in range(s.retries + 1):
+                abort.check()
                 time.sleep(max(0.0, self._resume_at - time.monotonic()))
                 try:
                     result = once()
@@ -139,6 +141,7 @@ class Transport:
         """The body as it comes, as long as the deadline allows."""
         ends_at = time.monotonic() + self.settings.deadline_s
         for text in response.iter_text():
+            abort.check()
             if time.monotonic() > ends_at:
                 raise Fault(f"not finished after deadline_s={self.settings.deadline_s:g}")
             yield text

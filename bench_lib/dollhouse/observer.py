@@ -34,6 +34,7 @@ from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation
 from bench_lib.stream import Frame, Size
+from bench_lib.streammind import ideal  # noqa: F401 - adds rules
 
 _CLOCK = re.compile(SLOTS["wall_s"].pattern)
 

@@ -1,0 +1,182 @@
+"""streammind: a team of workers around one memory of the stream (StreamArena, appendix C.5).
+
+The trunk ingests at 2 fps, writes its memory every four seconds and watches; a question goes to the
+Front Worker on a branch, with the clock standing still. See `bench_lib.streammind` for the parts.
+
+Beside the contract of every method:
+    watch(note) -> str        a proactive turn: the Front starts or cancels a Monitor; its words
+    alerts(t_s) -> tuple      what Monitors said by then, with observed and delivered stamps
+    commit(query, reply)      question and answer become part of the dialogue
+    listen                    speech recognition for the stream's sound, where it is set
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from bench_lib.chat.turn import later
+from bench_lib.measure import count
+from bench_lib.methods.base import Generation, Method, Note, Query, Refused, Reply
+from bench_lib.methods.frame_window import logged
+from bench_lib.prompts import load as load_prompts
+from bench_lib.stream import Clip, SessionInfo, Size
+from bench_lib.streammind import memory_file, models, search_providers
+from bench_lib.streammind.audio import Listen
+from bench_lib.streammind.frame_buffer import Picture, fitted, picture
+from bench_lib.streammind.front import Outcome, Request
+from bench_lib.streammind.monitor import Alert
+from bench_lib.streammind.settings import Settings, settings_of
+from bench_lib.streammind.stream import Stream
+from bench_lib.streammind.threads import portal
+
+
+@dataclass(kw_only=True)
+class StreamMind(Settings, Method):
+    """See the module; the other parameters are those of `Settings`.
+
+    Args:
+        registrations: What becomes of an instruction of the user that arrives in the stream: `log`
+            keeps it in the dialogue, `monitor` gives it to the Front, which starts a Monitor.
+        search: Where searches go, as in `search_providers`; without it no search is offered.
+    """
+
+    model = "chat"
+    notes_touch_state = True
+
+    fps: float = 2.0
+    clip_frames: int = 8
+    registrations: Literal["log", "monitor"] = "log"
+    search: str = ""
+
+    listen: Listen | None = field(default=None, init=False, repr=False, compare=False)
+    stream: Stream = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.without = tuple(self.without)  # a list where parameters come from JSON
+        self.check()
+
+    def frame_size(self, native: Size) -> Size:
+        """The longest side is at most `max_side`."""
+        return fitted(native, self.max_side)
+
+    def reset(self, trajectory_id: str, seed: int) -> None:
+        """An empty memory; raises BenchError for a search or model that cannot be."""
+        self._open(seed)
+
+    def _open(self, seed: int) -> None:
+        settings = settings_of(self)
+        self.stream = Stream(
+            settings,
+            models.Models(settings, self.served, seed),
+            load_prompts(self.prompts, base="streammind"),
+            search_providers.provider(self.search),
+            self.listen,
+        )
+        if self.clock == "realtime":
+            loop = portal()
+            loop.start_task(self.stream.live)
+            weakref.finalize(self, loop.start_task_soon, self.stream.stop)
+
+    def begin_session(self, info: SessionInfo) -> None:
+        """See `Method.begin_session`."""
+        portal().call(self.stream.begin, info)
+
+    def observe(self, clip: Clip) -> None:
+        """Encode the frames, then let the workers do what is due; raises ChatError.
+
+        Only what no worker can get over ends here: a refused key or a spent budget.
+        """
+        count("frames_observed", len(clip.frames))
+        sound = None if clip.audio is None else (clip.audio, clip.audio_start_s)
+        pictures = [self._picture(frame) for frame in clip.frames]
+        portal().call(self.stream.observe, pictures, clip.captions, sound)
+
+    def _picture(self, frame: Any) -> Picture:
+        t_s = self.stream.offset_s + frame.t_s
+        if self.stream.follows and self.stream.trunk is not None:
+            known = self.stream.trunk.ring.find(f"f{round(t_s * 1000):07d}")
+            if known is not None:
+                return known  # the trunk has seen this clip already
+        count("frames_compressed")
+        return picture(frame, t_s, self.max_side, self.jpeg_quality)
+
+    def end_session(self, recorded_bytes: int) -> None:
+        """All events close; the ring is emptied."""
+        portal().call(self.stream.end)
+
+    def branch(self) -> Self:
+        """See `Method.branch` and `stream.Stream.branch`."""
+        other = super().branch()
+        other.stream = portal().call(self.stream.branch)
+        return other
+
+    def note(self, note: Note) -> None:
+        """An instruction arrives: see `registrations`; raises ChatError."""
+        self.stream.follows = self.stream.trunk is not None
+        if self.registrations == "monitor":
+            self.watch(note)
+        else:
+            t_s = self._t_s(note.t_s)
+            portal().call(self.stream.say, "user", note.text, t_s, t_s)
+
+    def watch(self, note: Note, qid: str = "") -> str:
+        """A proactive turn while the stream goes on; what the Front says to it.
+
+        `qid` comes back with the alerts of a Monitor that this starts. Raises ChatError.
+        """
+        request = Request(note.text, qid=qid)
+        return portal().call(self.stream.tell, request, self._t_s(note.t_s)).text
+
+    def alerts(self, t_s: float) -> tuple[Alert, ...]:
+        """What was delivered by an instant of the current session, in stream time."""
+        end_s = self._t_s(t_s) + 1e-6
+        return tuple(a for a in self.stream.alerts if a.delivered_s <= end_s)
+
+    def respond(self, query: Query, generation: Generation) -> Reply:
+        """A reactive turn; raises ChatError, Refused. The workers' own limits count, not these."""
+        t_s = self._t_s(query.cutoff_s)
+        path = models.Path(f"ask@{t_s:g}:{query.text}")
+        before = (query.system,) if query.system else ()
+        request = Request(
+            query.text, query.contract, notes=(*before, *(logged(n) for n in query.notes))
+        )
+        begun = time.perf_counter()
+        outcome: Outcome = portal().call(self.stream.ask, request, t_s, path)
+        if outcome.stop == "refused":
+            raise Refused(outcome.text or "the model declined without a word")
+        # The path says how long the calls took, kept ones included, at their own time.
+        reply = Reply(outcome.text, 0.0, path.first_token_s, path.took_s, outcome.stop)
+        return later(reply, begun)
+
+    def commit(self, query: Query, reply: Reply) -> None:
+        """Question and answer become part of the dialogue."""
+        t_s = self._t_s(query.cutoff_s)
+        for role, text in (("user", query.text), ("assistant", reply.text)):
+            portal().call(self.stream.say, role, text, t_s, t_s)
+
+    def _t_s(self, session_s: float) -> float:
+        return self.stream.offset_s + session_s
+
+    def state_bytes(self) -> Mapping[str, int]:
+        """Bytes of frames kept (ring and store) and of the log."""
+        return self.stream.nbytes()
+
+    def save(self, folder: Path) -> None:
+        """Write `memory.sqlite`; see `memory_file`."""
+        memory_file.save(self.stream, folder, {**self._identity(), "seed": self.stream.models.seed})
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote; raises BenchError."""
+        seed = memory_file.seed_of(folder)
+        self._open(seed)
+        memory_file.load(self.stream, folder, {**self._identity(), "seed": seed})
+
+    def _identity(self) -> dict[str, Any]:
+        plain = json.loads(json.dumps(super()._identity()))
+        return dict(plain)
