@@ -29,6 +29,7 @@ class Visual:
             them are left or not: positions are planned for the whole stretch.
         lattice: Rows and columns of cells.
         video: False for an image.
+        empty_units: Grids of which no token is left keep the text that a family writes for each.
     """
 
     tokens: Tensor
@@ -38,6 +39,7 @@ class Visual:
     extent_s: tuple[float, float]
     lattice: tuple[int, int]
     video: bool = True
+    empty_units: bool = False
 
     @classmethod
     def whole(
@@ -120,7 +122,7 @@ class Prompt:
         starts = [visual.extent_s[0], *(start for start, _ in visual.times_s), visual.extent_s[1]]
         if any(later < earlier for earlier, later in pairwise(starts)):
             raise ValueError(f"grids of one stretch must be in time order: {starts}")
-        if len(visual.tokens):
+        if len(visual.tokens) or visual.empty_units:
             self.backbone.place(self, visual)
         return self
 

@@ -78,7 +78,7 @@ class Qwen3VL(Backbone):
         sizes = torch.bincount(visual.grids, minlength=len(visual.times_s)).tolist()
         start = 0
         for (start_s, end_s), size in zip(visual.times_s, sizes, strict=True):
-            if size:
+            if size or visual.empty_units:
                 if visual.video:
                     prompt.text(f"<{(start_s + end_s) / 2:.1f} seconds>")
                 prompt.control("<|vision_start|>")

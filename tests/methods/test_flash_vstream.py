@@ -52,17 +52,6 @@ def test_a_loaded_state_goes_on(tiny: Backbone, tmp_path: Path) -> None:
     laws.a_loaded_state_goes_on(lambda: begun(tiny, NAME, **SMALL), NAME, tmp_path, **SMALL)
 
 
-def test_a_new_process_answers_from_saved_states(tmp_path: Path) -> None:
-    saved = []
-    for spec, form in (("tiny", "incremental"), ("tiny-qwen3", "incremental"), ("tiny", "thinned")):
-        args = {**SMALL, "form": form}
-        method = begun(backbones.load(spec, device="cpu"), NAME, **args)
-        for index in range(2):
-            session(method, index, film(33, seed=index))
-        saved.append((method, tmp_path / f"{spec}-{form}", spec, args))
-    laws.a_new_process_answers_alike(saved)
-
-
 def test_a_ceiling_holds(tiny: Backbone) -> None:
     laws.a_ceiling_holds(lambda: begun(tiny, NAME, **SMALL))
 
