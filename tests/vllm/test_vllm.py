@@ -24,7 +24,7 @@ KINDS = ("choice", "adaptive_choice", "adaptive_text")
 GIVEN: dict[str, Any] = {
     "source": "dollhouse-small",
     "max_pixels": 12_544,
-    "max_new_tokens": dict.fromkeys(KINDS, 24),
+    "max_new_tokens": dict.fromkeys(KINDS, 8),
 }
 ENGINE = {
     "dtype": "float32", "enforce_eager": True, "max_model_len": 8192,
@@ -37,7 +37,8 @@ def texts(**given: Any) -> dict[tuple[str, str], str]:
     job.execute(progress=False)
     found = {(r.candidate, r.probe): r for r in job.responses()}
     assert not [r.error for r in found.values() if r.status in ("error", "refused", "not_run")]
-    return {key: r.raw_text for key, r in found.items()}
+    # An untrained model writes stray bytes, which the two detokenizers show in different ways.
+    return {key: r.raw_text.replace("\ufffd", "").rstrip() for key, r in found.items()}
 
 
 def compared(mine: dict, theirs: dict) -> float:
@@ -51,11 +52,14 @@ def library(checkpoint: Path, outputs: Path) -> dict[tuple[str, str], str]:
     return texts(method="simplestream", backbone=str(checkpoint))
 
 
-def test_a_server_answers_as_the_library_does(server: str, library: dict, outputs: Path) -> None:
+def test_a_server_answers_as_the_library_does(
+    server: str, checkpoint: Path, library: dict, outputs: Path
+) -> None:
     served = texts(
         method="simplestream",
         backbone=f"endpoint:tiny@{server}",
-        backbone_args={"image_format": "png"},
+        # The revision keeps replies of another checkpoint on the same port apart.
+        backbone_args={"image_format": "png", "revision": checkpoint.name},
     )
     assert compared(library, served) >= 0.99
 
@@ -83,7 +87,10 @@ def test_log_probabilities_agree(server: str, checkpoint: Path) -> None:
             ArrayFrame(float(k), np.kron(b, np.ones((16, 16, 1), np.uint8)))
             for k, b in enumerate(blocks)
         )
-        asked = [Message("user", (Frames(frames), Text("What is there?")))]
+        asked = [
+            Message("system", (Text("You see what the wearer sees."),)),
+            Message("user", (Frames(frames), Text("What is there?"))),
+        ]
         given = Generation(max_new_tokens=1, keep_logits=True)
         ours = local.complete(asked, Contract("free"), given).logits
         theirs = remote.complete(asked, Contract("free"), given).logits
@@ -93,7 +100,7 @@ def test_log_probabilities_agree(server: str, checkpoint: Path) -> None:
         top = np.sort(theirs[np.isfinite(theirs)])[::-1][:20]
         gaps.append(np.abs(best[: len(top)] - top).max())
     print(f"largest gap of log-probabilities: {max(gaps):.2e}")
-    assert max(gaps) < 1e-2
+    assert max(gaps) < 1e-3
 
 
 def test_the_canary_sings(server: str) -> None:
