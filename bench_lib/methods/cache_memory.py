@@ -193,9 +193,8 @@ class CacheMemory(Method):
     def load(self, folder: Path) -> None:
         """See `Method.load`; what layers shared they share again."""
         super().load(folder)
-        cache = self.state.cache
-        cache = replace(cache, positions=joined(cache.positions))
-        self.state = replace(self.state, cache=cache, units=joined(self.state.units))
+        units = joined(self.state.units)
+        self.state = replace(self.state, cache=shared(self.state.cache), units=units)
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -334,22 +333,25 @@ def best(score: Tensor, room: int, units: Tensor | None = None) -> Tensor:
     """Indices, rising, of the `room` highest of `score` `[n]`.
 
     With `units` `[n]`, units stay whole: those of the highest mean, as many as come before the
-    first that does not fit.
+    first that does not fit; raises BenchError where that is none.
     """
     if units is None:
         return score.topk(min(room, len(score)), sorted=False).indices.sort().values
     names, member, sizes = units.unique(return_inverse=True, return_counts=True)
     means = score.new_zeros(len(names)).index_add_(0, member, score) / sizes
     order = means.argsort(descending=True, stable=True)
+    chosen = order[sizes[order].cumsum(0) <= room]
+    if not len(chosen):
+        unit = int(sizes.max())
+        raise BenchError(f"a budget of {room} entries holds no grid of {unit}: give a larger one")
     stays = torch.zeros(len(names), dtype=torch.bool, device=score.device)
-    stays[order[sizes[order].cumsum(0) <= room]] = True
+    stays[chosen] = True
     return stays[member].nonzero()[:, 0]
 
 
-def refuse_small(name: str, what: str, room: int, unit: int) -> None:
-    """Raise BenchError for a budget that does not hold what is evicted at once."""
-    if room < unit:
-        raise BenchError(f"{name}: {what} {room} does not hold {unit} entries: give more")
+def shared(cache: Cache) -> Cache:
+    """A loaded cache whose layers share positions again."""
+    return replace(cache, positions=joined(cache.positions))
 
 
 def joined(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -31,8 +31,7 @@ from bench_lib.backbones.prompt import Built
 from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count
 from bench_lib.methods.base import Query, Reply
-from bench_lib.methods.cache_memory import CacheMemory, CacheState, best, received, refuse_small
-from bench_lib.stream import SessionInfo
+from bench_lib.methods.cache_memory import CacheMemory, CacheState, best, received
 
 RESERVE = 1_024
 """Positions left for question and answer before positions are compacted (release)."""
@@ -124,12 +123,8 @@ class Hermes(CacheMemory):
             raise BenchError(
                 f"hermes: shallow {self.shallow} and deep {self.deep} must be shares of one whole"
             )
-
-    def begin_session(self, info: SessionInfo) -> None:
-        """See `Method.begin_session`; raises BenchError for a budget below one grid."""
-        super().begin_session(info)
-        rows, cols = self.state.lattice
-        refuse_small("hermes", "kv_size", self.kv_size - 1, rows * cols)
+        if self.kv_size < 2:
+            raise BenchError(f"hermes: kv_size {self.kv_size} leaves no room; give 2 or more")
 
     def starts(self, state: CacheState) -> Sequence[int]:
         """See `CacheMemory.starts`: behind the largest position of the layer."""

@@ -33,7 +33,7 @@ from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count
 from bench_lib.methods import state as states
 from bench_lib.methods.base import Query
-from bench_lib.methods.cache_memory import CacheMemory, CacheState, joined
+from bench_lib.methods.cache_memory import CacheMemory, CacheState, shared
 from bench_lib.methods.state import part
 from bench_lib.stream import SessionInfo
 
@@ -133,16 +133,14 @@ class Rekv(CacheMemory):
         """See `Method.load`; blocks go where they belong."""
         loaded = states.load(folder, self._identity(), type(self), "cpu")
         device = self.served.device
-        store, cache = loaded.memory, loaded.cache.to(device)
+        store = loaded.memory
         moved = replace(
             store,
-            prefix=store.prefix.to(device),
+            prefix=shared(store.prefix.to(device)),
             blocks=tuple(self._placed(block) for block in store.blocks),
             markers=tuple(self._placed(block) for block in store.markers),
         )
-        self.state = replace(
-            loaded, cache=replace(cache, positions=joined(cache.positions)), memory=moved
-        )
+        self.state = replace(loaded, cache=shared(loaded.cache.to(device)), memory=moved)
 
     def tokens(self) -> tuple[int, int]:
         """See `Method.tokens`."""

@@ -25,9 +25,9 @@ from torch import Tensor
 
 from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.chunk import Chunk
+from bench_lib.errors import BenchError
 from bench_lib.measure import count
-from bench_lib.methods.cache_memory import CacheMemory, CacheState, Times, best, refuse_small
-from bench_lib.stream import SessionInfo
+from bench_lib.methods.cache_memory import CacheMemory, CacheState, Times, best
 
 
 @dataclass(kw_only=True)
@@ -51,12 +51,12 @@ class Streammem(CacheMemory):
     similarity: float = 0.95
     prototypes: bool = True
 
-    def begin_session(self, info: SessionInfo) -> None:
-        """See `Method.begin_session`; raises BenchError for a budget below what must fit."""
-        super().begin_session(info)
-        rows, cols = self.state.lattice
-        least = rows * cols + (self.clip_frames // 2 + 1 if self.prototypes else 0)
-        refuse_small("streammem", "kv_size", self.kv_size, least)
+    def __post_init__(self) -> None:
+        if self.kv_size <= self.clip_frames // 2 + 1:
+            raise BenchError(
+                f"streammem: kv_size {self.kv_size} holds little beside the prototypes of a chunk "
+                f"of {self.clip_frames} frames; give more"
+            )
 
     def sift(self, tokens: Tensor, times_s: Times) -> tuple[Tensor, Times]:
         """See `CacheMemory.sift`: grids alike in sequence become their mean."""
