@@ -26,7 +26,7 @@ from bench_lib.methods.base import Generation, Method, Note, Query, Refused, Rep
 from bench_lib.methods.frame_window import logged
 from bench_lib.prompts import load as load_prompts
 from bench_lib.stream import Clip, SessionInfo, Size
-from bench_lib.streammind import memory_file, models, search_providers
+from bench_lib.streammind import conversation, memory_file, models, search_providers
 from bench_lib.streammind.audio import Listen
 from bench_lib.streammind.frame_buffer import Picture, fitted, picture
 from bench_lib.streammind.front import Outcome, Request
@@ -131,7 +131,7 @@ class StreamMind(Settings, Method):
         `qid` comes back with the alerts of a Monitor that this starts. Raises ChatError.
         """
         request = Request(note.text, qid=qid)
-        return portal().call(self.stream.tell, request, self._t_s(note.t_s)).text
+        return portal().call(conversation.tell, self.stream, request, self._t_s(note.t_s)).text
 
     def alerts(self, t_s: float) -> tuple[Alert, ...]:
         """What was delivered by an instant of the current session, in stream time."""
@@ -147,7 +147,7 @@ class StreamMind(Settings, Method):
             query.text, query.contract, notes=(*before, *(logged(n) for n in query.notes))
         )
         begun = time.perf_counter()
-        outcome: Outcome = portal().call(self.stream.ask, request, t_s, path)
+        outcome: Outcome = portal().call(conversation.ask, self.stream, request, t_s, path)
         if outcome.stop == "refused":
             raise Refused(outcome.text or "the model declined without a word")
         # The path says how long the calls took, kept ones included, at their own time.

@@ -167,9 +167,7 @@ class Settings:
                 raise BenchError(f"latency_s: no worker {worker!r}; {nearest(worker, DECODING)}")
         for part in self.without:
             if part not in PARTS:
-                raise BenchError(
-                    f"without: {part!r} cannot be switched off; {nearest(part, PARTS)}"
-                )
+                raise BenchError(f"without: no part {part!r} here; {nearest(part, PARTS)}")
         if self.clock not in ("lockstep", "realtime"):
             raise BenchError(f"clock must be lockstep or realtime, not {self.clock!r}")
         positive = (

@@ -29,7 +29,6 @@ from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.clock import Lockstep, Realtime
 from bench_lib.streammind.frame_buffer import FrameBuffer, Picture
 from bench_lib.streammind.frame_store import FrameStore
-from bench_lib.streammind.front import Outcome, Request, turn
 from bench_lib.streammind.log import Entry, Log
 from bench_lib.streammind.memory_writer import Writing
 from bench_lib.streammind.models import Call, Models, Path
@@ -204,7 +203,7 @@ class Stream:
     def _arrives(self, job: Job, apply: Apply, at_s: float) -> None:
         def arrive(recorded_s: float) -> None:
             job.free()
-            self._called(job.path, recorded_s)
+            self.called(job.path, recorded_s)
             apply(recorded_s)
 
         self.pending.add(at_s, arrive)
@@ -212,7 +211,7 @@ class Stream:
     async def _live_job(self, job: Job) -> None:
         try:
             apply = await job.work()
-            self._called(job.path, self.clock.now_s)
+            self.called(job.path, self.clock.now_s)
             apply(self.clock.now_s)
         except Exception as error:  # raised by the next call from outside
             self.failure = self.failure or error
@@ -225,7 +224,7 @@ class Stream:
         self.write("skip", t_s, t_s, {"worker": worker}, t_s)
 
     def _writer_job(self, t_s: float, final: bool = False) -> Job:
-        scene = self._scene(t_s, Path(f"memory_writer@{t_s:g}"), self.bank)
+        scene = self.scene(t_s, Path(f"memory_writer@{t_s:g}"), self.bank)
         at, self.writer_busy = self.writing, True
 
         async def work() -> Apply:
@@ -248,7 +247,7 @@ class Stream:
     def _monitor_job(self, watch: Monitor, t_s: float) -> Job:
         light = Bank()
         light.places = (self.trunk or self).bank.places
-        scene = self._scene(t_s, Path(f"{watch.id}@{t_s:g}"), light)
+        scene = self.scene(t_s, Path(f"{watch.id}@{t_s:g}"), light)
         watch.busy = True
         watch.checks += 1
 
@@ -280,91 +279,21 @@ class Stream:
         self.write("alert", at_s, at_s, {**verdict, "qid": watch.qid}, recorded_s)
         self.say("assistant", alert.text, at_s, recorded_s, watch.qid)
         if watch.wish.mode == "once":
-            self._stop_monitor(watch.id, "ended", recorded_s)
+            self.stop_monitor(watch.id, "ended", recorded_s)
 
-    # ---- turns
-
-    async def ask(self, request: Request, t_s: float, path: Path) -> Outcome:
-        """A reactive question: the clock stands still until it is answered; raises ChatError."""
-        await self.advance(t_s)
-        self.clock.pause()
-        try:
-            outcome = await self._turn(request, t_s, path)
-        finally:
-            self.clock.resume()
-        self._called(path, t_s)
-        self.say("user", request.text, t_s, t_s, request.qid)
-        return self._effects(outcome, request, t_s, t_s)
-
-    async def tell(self, request: Request, t_s: float) -> Outcome:
-        """A proactive turn: the stream goes on; what it leads to comes when the front is done.
-
-        Raises:
-            ChatError: no model could be asked.
-        """
-        await self.advance(t_s)
-        path = Path(f"turn@{t_s:g}")
-        self.say("user", request.text, t_s, t_s, request.qid)
-        outcome = await self._turn(request, t_s, path)
-        if isinstance(self.clock, Realtime):
-            self._called(path, self.clock.now_s)
-            return self._effects(outcome, request, t_s, self.clock.now_s)
-        done: list[Outcome] = []
-
-        def apply(recorded_s: float) -> None:
-            self._called(path, recorded_s)
-            done.append(self._effects(outcome, request, t_s, recorded_s))
-
-        self.pending.add(t_s + path.lasts_s, apply)
-        self.pending.arrive(t_s)
-        return done[0] if done else outcome
-
-    async def _turn(self, request: Request, t_s: float, path: Path) -> Outcome:
-        scene = self._scene(t_s, path, self.bank_at(t_s))
-        active = [m.told() for m in self.monitors.values()]
-        return await turn(scene, request, active)
-
-    def _effects(
-        self, outcome: Outcome, request: Request, t_s: float, recorded_s: float
-    ) -> Outcome:
-        """Start and cancel monitors, cancels first; the words to the user say what was done."""
-        reply, text = outcome.reply, outcome.text
-        if reply is not None and outcome.action in ("monitor", "cancel"):
-            for key in dict.fromkeys(reply.cancel_ids):
-                self._stop_monitor(key, "cancelled", recorded_s)
-            if outcome.action == "monitor" and reply.monitor is not None:
-                wish = reply.monitor
-                if len(self.monitors) < self.settings.monitors:
-                    self.monitors_ever += 1
-                    key = f"w{self.monitors_ever}"
-                    own = monitor.started(key, wish, request.qid, recorded_s, self.settings)
-                    self.monitors[key] = own
-                    self._monitor_entry("started", key, recorded_s, wish.model_dump())
-                    text = text or f"I will tell you when this is so: {wish.condition}"
-                else:
-                    count("monitors_refused")
-                    self._monitor_entry("refused", "", recorded_s, wish.model_dump())
-                    text = (
-                        f"I cannot watch for this: {len(self.monitors)} conditions are being "
-                        "watched already, which is the most there may be."
-                    )
-        self.say("assistant", text, recorded_s, recorded_s, request.qid)
-        return replace(outcome, text=text)
-
-    def _stop_monitor(self, key: str, why: str, recorded_s: float) -> None:
+    def stop_monitor(self, key: str, why: str, recorded_s: float) -> None:
+        """A monitor ends, its call under way with it; one that is not active is noted."""
         watch = self.monitors.pop(key, None)
-        self._monitor_entry(why if watch else "not active", key, recorded_s, {})
+        body = {"what": why if watch else "not active", "id": key}
+        self.write("monitor", recorded_s, recorded_s, body, recorded_s)
         if watch is not None and watch.scope is not None:
             watch.scope.cancel()
 
-    def _monitor_entry(self, what: str, key: str, t_s: float, wish: Mapping[str, Any]) -> None:
-        self.write("monitor", t_s, t_s, {"what": what, "id": key, **wish}, t_s)
+    # ---- memory
 
     def say(self, role: str, text: str, t_s: float, recorded_s: float, qid: str = "") -> None:
         """A turn of the dialogue."""
         self.write("turn", t_s, t_s, {"role": role, "text": text, "qid": qid}, recorded_s)
-
-    # ---- memory
 
     def write(
         self, kind: str, start_s: float, end_s: float, body: Mapping[str, Any], recorded_s: float
@@ -384,7 +313,8 @@ class Stream:
         """The memory bank as of an instant, rebuilt from the log."""
         return Bank.at(self.entries(), t_s)
 
-    def _scene(self, t_s: float, path: Path, bank: Bank) -> Scene:
+    def scene(self, t_s: float, path: Path, bank: Bank) -> Scene:
+        """What a worker is handed at an instant."""
         kept = (self.trunk.store if self.follows and self.trunk else self.store).frames
         return Scene(
             t_s,
@@ -399,7 +329,7 @@ class Stream:
             self.provider,
         )
 
-    def _called(self, path: Path, recorded_s: float) -> None:
+    def called(self, path: Path, recorded_s: float) -> None:
         """Keep a path's calls for looking at, and what was rejected for good."""
         self.trace.extend(path.calls)
         for call in path.calls:
