@@ -61,7 +61,8 @@ def test_no_prompt_holds_anything_later_than_its_instant():
     text = "\n".join(a.text for a in asked)
     assert "written at 24" in text  # recorded at 27
     assert "written at 28" not in text  # would be recorded at 31
-    assert "spoken by 20.0" in text and "33.0" not in text
+    assert "spoken by 20.0" in text
+    assert "33.0" not in text
     assert max(t for a in asked for t in a.frames) == 30.5
     for a in chat.asked:
         assert all(t <= a.now_s + 0.5 for t in a.frames if a.now_s is not None)

@@ -225,7 +225,8 @@ def test_the_dialogue_is_the_longest_tail_that_fits(sizes, characters, most):
     turns = [Turn("user", "x" * n, float(at)) for at, n in enumerate(sizes)]
     kept = dialogue(turns, characters, most)
     assert kept == turns[len(turns) - len(kept) :]
-    assert sum(len(t.text) for t in kept) <= characters and len(kept) <= most
+    assert sum(len(t.text) for t in kept) <= characters
+    assert len(kept) <= most
     if len(kept) < min(most, len(turns)):
         assert sum(len(t.text) for t in turns[len(turns) - len(kept) - 1 :]) > characters
 
