@@ -27,23 +27,23 @@ def _length(probe: Probe) -> float:
 
 
 def test_there_are_enough_candidates_to_tell() -> None:
-    assert len(mcq(_worlds(80))) >= 2000
+    assert len(mcq(_worlds(64))) >= 2000
 
 
 def test_the_text_of_question_and_options_tells_nothing() -> None:
-    assert abs(bag_of_words(_worlds(80)) - 0.25) < POINTS
+    assert abs(bag_of_words(_worlds(64)) - 0.25) < POINTS
 
 
 def test_no_letter_is_right_more_often() -> None:
-    assert abs(letter_prior(_worlds(80)) - 0.25) < POINTS
+    assert abs(letter_prior(_worlds(64)) - 0.25) < POINTS
 
 
 def test_the_length_of_a_window_tells_nothing() -> None:
-    assert abs(by_number(_worlds(80), _length) - 0.5) < POINTS
+    assert abs(by_number(_worlds(64), _length) - 0.5) < POINTS
 
 
 def test_the_longest_option_is_not_right_more_often() -> None:
-    longest = [max(c.options, key=lambda o: len(o.text)).id == c.answer for c in mcq(_worlds(80))]
+    longest = [max(c.options, key=lambda o: len(o.text)).id == c.answer for c in mcq(_worlds(64))]
     assert abs(sum(longest) / len(longest) - 0.25) < POINTS
 
 
@@ -57,4 +57,4 @@ def test_the_longest_option_is_not_right_more_often() -> None:
 )
 def test_a_planted_shortcut_is_found(leak: str, finds) -> None:  # type: ignore[no-untyped-def]
     chance = 0.5 if leak == "length" else 0.25
-    assert finds(_worlds(24, leak)) > chance + 0.2
+    assert finds(_worlds(12, leak)) > chance + 0.2
