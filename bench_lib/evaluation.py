@@ -68,11 +68,11 @@ class Evaluation:
         for trajectory in own:
             run.register(trajectory)
         method.attach(serve(method, params))
-        notes = [note for note in (getattr(method.served, "noise", ""), method.caveat) if note]
+        notes = [getattr(method.served, kind, "") for kind in ("noise", "caveat")]
         run.note(
             source_note=data.note,
             model=getattr(method.served, "id", "none"),
-            model_note="; ".join(notes),
+            model_note="; ".join(note for note in (*notes, method.caveat) if note),
             input_class=method.input_class,
             model_identity={**getattr(method.served, "identity", {})},
             device=str(method.served.device) if runs_here(method) else "",

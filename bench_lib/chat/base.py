@@ -115,6 +115,8 @@ class Chat(ABC):
 
     id: str
     device: str = "cpu"
+    caveat: str = ""
+    """What a reader of its scores must know; reports show it."""
 
     @property
     def identity(self) -> Mapping[str, Any]:

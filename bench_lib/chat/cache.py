@@ -104,7 +104,7 @@ class CachedChat(Chat):
     def __init__(self, chat: Chat, folder: Path | str) -> None:
         self.chat = chat
         self.folder = Path(folder).expanduser()
-        self.id, self.device = chat.id, chat.device
+        self.id, self.device, self.caveat = chat.id, chat.device, chat.caveat
         self._locks: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._guard = threading.Lock()
 

@@ -48,6 +48,11 @@ class IdealChat(Chat):
         delay_s: Seconds that each call takes at least.
     """
 
+    caveat = (
+        "the ideal observer answers: it perceives perfectly what it is shown, so the scores measure "
+        "what memory and policy let through, and no model"
+    )
+
     def __init__(self, error_rate: float = 0.0, delay_s: float = 0.0) -> None:
         if not 0 <= error_rate <= 1 or delay_s < 0:
             raise BenchError(f"ideal: error_rate={error_rate} or delay_s={delay_s} is out of range")
