@@ -49,7 +49,7 @@ class IdealChat(Chat):
     """
 
     caveat = (
-        "the ideal observer answers: it perceives perfectly what it is shown, so the scores measure "
+        "the ideal observer answers: it perceives perfectly what it is shown, so scores measure "
         "what memory and policy let through, and no model"
     )
 
