@@ -139,7 +139,7 @@ def test_films_differ_by_seed_and_frame_and_stay_the_same() -> None:
     assert picture(0, 0) is picture(0, 0)
 
 
-def test_a_preset_scales_a_method_and_no_preset_leaves_it() -> None:
+def test_windows_are_scaled_where_they_are_too_wide_for_small_streams() -> None:
     assert Trial.scaled("oasis").args["buffer_frames"] == 4
     assert Trial.scaled("simplestream").args == {}
 

@@ -2,8 +2,8 @@
 
 Each check is a function of a `Trial`, which makes a method attached to a small model. It raises
 `Broken` with a sentence that says what was expected. A method is tried as it is configured; where
-its published settings are meant for hours, a preset `params/03_eval.scaled-NAME.yaml` gives it
-windows that a stream of a few dozen frames fills (`Trial.scaled`).
+its published settings are meant for hours, `scaled.json` gives it windows that a stream of a few
+dozen frames fills (`Trial.scaled`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from bench_lib import methods, paths
@@ -88,10 +87,9 @@ class Trial:
 
     @classmethod
     def scaled(cls, name: str, model: str = "") -> Trial:
-        """With the arguments of its preset for small streams, where there is one."""
-        preset = paths.root() / "params" / f"03_eval.scaled-{name}.yaml"
-        values = yaml.safe_load(preset.read_text()) if preset.exists() else {}
-        return cls(name, values.get("method_args", {}), model)
+        """With windows that a few dozen frames fill, as `scaled.json` gives them, if it does."""
+        known = json.loads((Path(__file__).parent / "scaled.json").read_text())
+        return cls(name, known.get(name, {}), model)
 
     def __call__(self) -> Method:
         """A new object of the method, before `reset`."""
