@@ -32,6 +32,7 @@ def caveats(material: Material) -> list[Caveat]:
         *_data(material),
         *_missing(material),
         *_replies(material),
+        *_judge(material),
         *_selection(material),
         *_timings(material),
         *_code(material),
@@ -119,6 +120,11 @@ def _replies(material: Material) -> Iterator[Caveat]:
     if len(answered) >= 4 and texts.most_common(1)[0][1] > SAME_REPLY * len(answered):
         same = texts.most_common(1)[0][1]
         yield Caveat(f"{same:,} of {len(answered):,} replies are one and the same text.")
+
+
+def _judge(material: Material) -> Iterator[Caveat]:
+    if not material.unread and material.judged.note:
+        yield Caveat(_sentence(material.judged.note))
 
 
 def _selection(material: Material) -> Iterator[Caveat]:

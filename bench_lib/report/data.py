@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bench_lib.ask import Ask
     from bench_lib.evaluation import Evaluation
     from bench_lib.report.found import Found
+    from bench_lib.report.judged import Judged
     from bench_lib.score.instances import Instances
 
 OUTCOMES = ("passed", "failed", "unparsed", "answered", "refused", "error", "not_run")
@@ -39,7 +40,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Material:
-    """A run and its data. `unread` says why the data is not there, empty where it is."""
+    """A run and its data. `unread` says why the data is not there, empty where it is.
+
+    `judge` names whose verdicts count; empty means the judge that judged last.
+    """
 
     run: Run
     params: EvalParams
@@ -47,6 +51,7 @@ class Material:
     trajectories: Mapping[str, Trajectory] = field(default_factory=dict)
     asks: Mapping[Key, tuple[Trajectory, Ask]] = field(default_factory=dict)
     unread: str = ""
+    judge: str = ""
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -73,6 +78,13 @@ class Material:
         return (*listed, *rest)
 
     @cached_property
+    def judged(self) -> Judged:
+        """The verdicts on the present replies, of one judge."""
+        from bench_lib.report.judged import judged
+
+        return judged(self)
+
+    @cached_property
     def scored(self) -> Instances:
         """What every score is taken from: a row per ask whose key is known."""
         from bench_lib.score.instances import instances
@@ -81,11 +93,13 @@ class Material:
         keys = {(r.candidate, r.probe) for r in answered}
         # What was not run yet has a row of its own without a record.
         found = [r for r in answered if r.status != "not_run"]
-        return instances(self.trajectories.values(), found, bench=self.bench, asked=keys)
+        return instances(
+            self.trajectories.values(), found, self.judged.verdicts, bench=self.bench, asked=keys
+        )
 
     @cached_property
     def found(self) -> Found:
-        """The scores that need no judge."""
+        """The score frames, those of a judge among them where it has judged."""
         from bench_lib.report.found import Found
 
         return Found.of(self.scored)

@@ -42,10 +42,14 @@ def save(material: Material) -> Path:
     """Write a run's metrics.json and its report, `outputs/<run folder name>.html`, each at once."""
     if not material.unread:
         material.run.write_metrics(material.found.metrics())
-    path = report_path(material)
+    return write(report_path(material), page(material))
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a text file at once, so that nobody reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    temporary.write_text(page(material), encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
     return path
 
@@ -59,7 +63,7 @@ def page(material: Material) -> str:
     """The whole report as HTML."""
     notebook = material.manifest.get("notebook", "03_eval")
     method = material.params.name or material.params.method
-    return _template("page.html").render(
+    return template("page.html").render(
         head=header.header(material),
         tiles=header.tiles(material),
         caveats=caveats(material),
@@ -99,6 +103,7 @@ def record_files(material: Material) -> list[tuple[str, str]]:
         "manifest.json": "parameters, versions, one entry per process",
         "responses.*.jsonl": "one line per ask: raw reply, status, decision, timings, counters",
         "sessions.*.jsonl": "one line per fed session: state bytes, clip times, counters",
+        "verdicts.*.jsonl": "one line per judged reply: score, checks, justification, raw reply",
         "metrics.json": "scores with their n",
         "states": "saved memories",
     }
@@ -131,7 +136,7 @@ def joined(parts: Sequence[Fragment]) -> Fragment:
 
 
 def _fragment(name: str, macro: str, made: Any) -> Fragment:
-    return Fragment(name, _template("fragment.html").render(macro=macro, made=made))
+    return Fragment(name, template("fragment.html").render(macro=macro, made=made))
 
 
 @cache
@@ -149,5 +154,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _template(name: str) -> Any:
+def template(name: str) -> Any:
+    """A template of this folder."""
     return _environment().get_template(name)

@@ -53,29 +53,29 @@ def _task(task: Task, found: Found) -> tuple[Cell, ...]:
     main = line(found.main, task.code)
     head = Cell(task.code), Cell(task.name)
     if not task.adaptive:
-        return (*head, *_value(main), *[NONE] * 4)
+        return (*head, *value_cells(main), *[NONE] * 4)
     balanced = line(found.decisions, task.code, "balanced accuracy")
-    gate = _rate(line(found.gates, task.code), why_missing(balanced))
-    return (*head, *_value(balanced), *_sides(found, task.code), gate, _judge(main))
+    gate = rate_cell(line(found.gates, task.code), why_missing(balanced))
+    return (*head, *value_cells(balanced), *_sides(found, task.code), gate, _judge(main))
 
 
 def _capability(material: Material, capability: str, found: Found, count: int) -> tuple[Cell, ...]:
     main, headline = line(found.capabilities, capability), found.headline(capability)
     if not found.adaptive(capability):
         head = Cell("mean"), Cell(f"of {plural(count, 'task')}, equal weight")
-        return (*head, *_value(headline), *[NONE] * 4)
+        return (*head, *value_cells(headline), *[NONE] * 4)
     head = Cell("pooled"), Cell(f"probes of {plural(count, 'task')}")
-    return (*head, *_value(headline), *_sides(found, adaptive.POOLED), NONE, _judge(main))
+    return (*head, *value_cells(headline), *_sides(found, adaptive.POOLED), NONE, _judge(main))
 
 
 def _sides(found: Found, group: str) -> list[Cell]:
     return [
-        _rate(line(found.decisions, group, f"{side} rate"), f"no {side} probe scored")
+        rate_cell(line(found.decisions, group, f"{side} rate"), f"no {side} probe scored")
         for side in adaptive.POLARITIES
     ]
 
 
-def _value(one: pd.Series) -> tuple[Cell, ...]:
+def value_cells(one: pd.Series) -> tuple[Cell, ...]:
     """A value, its interval, its n and its trajectories; a dash with its reason for what lacks."""
     value, low, high = (float(one[name]) for name in ("value", "low", "high"))
     why = why_missing(one)
@@ -99,7 +99,7 @@ def _edge(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _rate(one: pd.Series, why: str) -> Cell:
+def rate_cell(one: pd.Series, why: str) -> Cell:
     value = float(one["value"])
     return dash(why) if math.isnan(value) else Cell(f"{value:.2f}", f"n {one['n']:,}")
 

@@ -14,6 +14,7 @@ from bench_lib.tasks import AR, CSU, FREE, RTP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 COLOURS: Mapping[str, str] = {
     CSU: "#3566a8",
@@ -76,16 +77,27 @@ def draw(
     marks: int = 0,
 ) -> Figure:
     """A figure from what `paint` puts on one set of axes; nothing global is touched."""
+    return sheet(title, lambda canvas: paint(canvas.add_subplot()), alt, note, inches, marks)
+
+
+def sheet(
+    title: str,
+    paint: Callable[[Canvas], None],
+    alt: str,
+    note: str = "",
+    inches: tuple[float, float] = PANEL_INCHES,
+    marks: int = 0,
+) -> Figure:
+    """A figure from what `paint` puts on a sheet with any number of axes."""
     import matplotlib as mpl
     import seaborn as sns
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import Figure as Sheet
 
     with mpl.rc_context(_style(sns)):  # type: ignore[arg-type]
-        canvas = Canvas(figsize=inches, layout="constrained")
+        canvas = Sheet(figsize=inches, layout="constrained")
         FigureCanvasAgg(canvas)
-        axes = canvas.add_subplot()
-        paint(axes)
+        paint(canvas)
         sns.despine(fig=canvas)
         buffer = io.BytesIO()
         if marks > DENSE:

@@ -101,7 +101,7 @@ def bootstrap(
 def _constant(cells: Cells, value: float, bounds: tuple[float, float], level: float) -> Estimate:
     """All clusters agree: for one 0/1 rate each cluster is one trial of an exact interval."""
     size, n = cells.G, cells.n
-    if cells.binary != (True,) or np.isinf(bounds[1]):
+    if cells.binary != (True,) or bounds[0] < 0 or np.isinf(bounds[1]):
         note = "no variation between clusters: no interval"
         return Estimate(value, se=0.0, n=n, clusters=size, note=note)
     share = cells.total[0][0] / cells.total[1][0]

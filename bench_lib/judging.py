@@ -1,0 +1,152 @@
+"""04_judge from end to end: the replies of one run that pass the gate, and the judge's verdicts.
+
+`Judging.open(params)` finds the run and the judge, `execute()` asks for the verdicts that are
+missing. Verdicts lie in the run's own folder, so every report of that run has them from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from bench_lib import chat, paths, prompts
+from bench_lib.chat.cache import CachedChat
+from bench_lib.errors import BenchError
+from bench_lib.methods.base import Generation
+from bench_lib.params_scores import JudgeParams
+from bench_lib.report import data, judged
+from bench_lib.report.data import Material
+from bench_lib.runs import find_run
+from bench_lib.schema import Verdict
+from bench_lib.score.cases import Case
+from bench_lib.score.judge import Outcome, current, judge, judge_name, stored
+from bench_lib.score.labels import read_labels
+
+if TYPE_CHECKING:
+    from bench_lib.chat.base import Chat
+    from bench_lib.report.sections import Section
+
+NO_RUN = "There is no run to judge yet; the first section says how to make one."
+FIRST = "papermill notebooks/03_eval.ipynb outputs/03_eval-raw_video.ipynb \\\n    "
+FIRST += "-p method raw_video -p backbone ideal -p source dollhouse-small"
+
+
+@dataclass
+class Judging:
+    """One run and one judge. `absent` says why there is nothing to judge."""
+
+    params: JudgeParams
+    found: Material | None
+    chat: Chat
+    absent: str = ""
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, params: JudgeParams) -> Judging:
+        """Find the run and the judge.
+
+        Raises:
+            BenchError: no such run, judge, prompt set or file of labels; or the rule judge is asked
+                about other data than the dollhouse's.
+        """
+        model = CachedChat(chat.open(params.judge, **params.judge_args), paths.cache() / "replies")
+        prompts.load(params.prompts, base=judged.PROMPTS)
+        if params.labels:
+            read_labels(params.labels)
+        empty = not any((paths.outputs() / "runs").glob("*/manifest.json"))
+        if params.run == "latest" and empty:
+            return cls(params, None, model, NO_RUN)
+        material = data.reread(find_run(params.run))
+        if material.unread:
+            raise BenchError(f"{material.run.folder.name} cannot be judged: {material.unread}")
+        source = material.params.source
+        if params.judge == "ideal" and not source.startswith("dollhouse"):
+            raise BenchError(
+                f"judge ideal reads the sentences of the dollhouse, not replies about {source}; "
+                "give -p judge endpoint:MODEL@URL"
+            )
+        return cls(params, material, model)
+
+    @property
+    def material(self) -> Material:
+        """The run as it is judged."""
+        if self.found is None:
+            raise BenchError(self.absent)
+        return self.found
+
+    @property
+    def generation(self) -> Generation:
+        """How the judge decodes."""
+        params = self.params
+        return Generation(
+            max_new_tokens=params.max_new_tokens, temperature=params.temperature, seed=params.seed
+        )
+
+    @property
+    def judge(self) -> str:
+        """The judge's name in the verdicts."""
+        return judge_name(self.chat, self.generation)
+
+    def cases(self, variant: str = "plain") -> list[Case]:
+        """What the judge is asked, of the replies or of a variant of them."""
+        return judged.cases_of(self.material, self.params.prompts, variant)
+
+    def execute(self, progress: bool = True) -> Section:
+        """Ask for every missing verdict; the same command goes on where a killed one stopped."""
+        from bench_lib.report import judge_page
+
+        if self.absent:
+            return judge_page.calls(self)
+        run, params = self.material.run, self.params
+        known = run.manifest().get("facts", {}).get("judges", {})
+        about = {"judge": params.judge, "prompts": params.prompts, "args": params.judge_args}
+        run.note(judges={**known, self.judge: about})
+        for variant in ("plain", *params.variants):
+            self.outcomes[variant] = judge(
+                run,
+                self.cases(variant),
+                self.chat,
+                repeats=params.repeats,
+                workers=params.workers,
+                generation=self.generation,
+                progress=progress,
+            )
+        run.close()
+        judges = {verdict.judge for verdict in stored(run)}
+        name = self.judge if self.judge in judges else ""
+        self.found = replace(self.material, judge=name)
+        self.__dict__.pop("verdicts", None)
+        return judge_page.calls(self)
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """All verdicts of the run, of every judge and variant, failed ones too."""
+        return stored(self.material.run)
+
+    def of(self, name: str, variant: str = "plain") -> list[Verdict]:
+        """The verdicts of a judge on the present replies or on a variant of them."""
+        mine = [v for v in self.verdicts if v.judge == name]
+        return current(mine, self.cases(variant))
+
+    @cached_property
+    def clusters(self) -> dict[str, str]:
+        """Trajectory of each candidate."""
+        known = self.material.trajectories.values()
+        return {candidate.id: t.id for t in known for candidate in t.candidates}
+
+    def labelled(self) -> pd.DataFrame:
+        """Human labels beside the judge's scores (rounded means over repeats), one row per label.
+
+        Columns: candidate, probe, annotator, human, judge (NaN where it gave none), trajectory.
+        """
+        labels = read_labels(self.params.labels)
+        own = pd.DataFrame(
+            [(v.candidate, v.probe, v.score) for v in self.of(self.judge) if v.score is not None],
+            columns=["candidate", "probe", "judge"],
+        )
+        means = own.groupby(["candidate", "probe"])["judge"].mean().round().reset_index()
+        both = labels.merge(means, on=["candidate", "probe"], how="left")
+        return both.assign(trajectory=both["candidate"].map(self.clusters))

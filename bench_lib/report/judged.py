@@ -1,0 +1,75 @@
+"""Which verdicts count in a report: those of one judge, on the replies as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bench_lib import prompts
+from bench_lib.errors import BenchError, nearest
+from bench_lib.schema import Verdict
+from bench_lib.score.cases import Case, apm_cases
+from bench_lib.score.judge import current, stored
+
+if TYPE_CHECKING:
+    from bench_lib.report.data import Material
+
+PROMPTS = "judge_apm"
+RULES = "is a program that compares sentences with the reference, no model"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Verdicts on the present replies of one judge. `note` is what a reader must know of it."""
+
+    judge: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    note: str = ""
+
+
+def judged(material: Material) -> Judged:
+    """The verdicts that count; none where nobody has judged.
+
+    Raises:
+        BenchError: the wanted judge has not judged this run.
+    """
+    kept = stored(material.run)
+    names = list(dict.fromkeys(v.judge for v in reversed(kept)))
+    if material.judge and material.judge not in names:
+        known = nearest(material.judge, names) if names else "nobody has judged it"
+        raise BenchError(
+            f"no verdict of judge {material.judge!r} on {material.run.folder.name}; {known}"
+        )
+    if not names:
+        return Judged()
+    name = material.judge or names[0]
+    about = facts(material, name)
+    try:
+        cases = cases_of(material, about.get("prompts", PROMPTS))
+    except BenchError as error:
+        return Judged(name, (), f"verdicts of {name} are not counted: {error}")
+    found = [v for v in current(kept, cases) if v.judge == name]
+    return Judged(name, tuple(found), _note(name, about, found, len(names)))
+
+
+def cases_of(material: Material, prompt_set: str = PROMPTS, variant: Any = "plain") -> list[Case]:
+    """What a judge is asked about a run: its adaptive replies that pass the gate."""
+    known = [r for r in material.responses if material.bench.task(r.task).reply != "free"]
+    texts = prompts.load(prompt_set, base=PROMPTS)
+    return apm_cases(material.trajectories.values(), known, material.bench, texts, variant)
+
+
+def facts(material: Material, name: str) -> dict[str, Any]:
+    """What the run has noted about a judge."""
+    return dict(material.run.manifest().get("facts", {}).get("judges", {}).get(name, {}))
+
+
+def _note(name: str, about: dict[str, Any], found: Sequence[Verdict], judges: int) -> str:
+    what = f"gated judge scores are those of {name}"
+    if about.get("judge", "") == "ideal":
+        what += f", which {RULES}"
+    if judges > 1:
+        what += f", the last of {judges} judges"
+    failed = len({(v.candidate, v.probe) for v in found if v.score is None})
+    return what + (f"; {failed} calls failed and are missing" if failed else "")
