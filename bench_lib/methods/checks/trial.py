@@ -61,16 +61,21 @@ class Mirror(Chat):
 
 
 def _instance(schema: Mapping[str, Any], key: str) -> Any:
-    """A value of a JSON schema whose texts are the digest."""
+    """A value of a JSON schema whose texts are the digest; what it may leave out, but texts, is."""
     if "enum" in schema:
-        return schema["enum"][int(key, 16) % len(schema["enum"])]
-    kind = schema.get("type", "string")
+        return schema["enum"][0]
+    kind = "string" if _may_be_text(schema) else schema.get("type", "null")
     if kind == "object":
-        return {n: _instance(s, key) for n, s in schema.get("properties", {}).items()}
+        wanted = schema.get("required", ())
+        parts = schema.get("properties", {}).items()
+        return {n: _instance(s, key) for n, s in parts if n in wanted or _may_be_text(s)}
     if kind == "array":
         return [_instance(schema["items"], key)] if schema.get("minItems") else []
-    plain = {"string": key, "boolean": True, "null": None}
-    return plain.get(kind, int(key, 16) % 2)
+    return {"string": key, "boolean": True, "null": None}.get(kind, int(key, 16) % 2)
+
+
+def _may_be_text(schema: Mapping[str, Any]) -> bool:
+    return any(s.get("type") == "string" for s in (schema, *schema.get("anyOf", ())))
 
 
 @dataclass(frozen=True)
