@@ -12,11 +12,13 @@ from bench_lib import backbones, prompts
 from bench_lib.backbones.base import Backbone
 from bench_lib.chat.local import LocalChat
 from bench_lib.dollhouse import train, train_lessons, train_letters, train_stories
+from bench_lib.dollhouse.grammar import value
 from bench_lib.dollhouse.train_layout import METHODS, Clerk, layout
 from bench_lib.dollhouse.train_packs import Teacher
 from bench_lib.dollhouse.train_rows import Row, batch, pack, row
 from bench_lib.dollhouse.train_text import Bank, hidden
 from bench_lib.dollhouse.train_watch import Watch
+from bench_lib.dollhouse.words import SLOTS
 from bench_lib.methods.base import Query
 from bench_lib.stream import ArrayFrame, Clip, SessionInfo
 
@@ -108,6 +110,20 @@ def test_lessons_are_true_and_have_four_different_options(teacher: Teacher) -> N
                     placed = story.scenes[-1].picture.placed()
                     assert int(lesson.right) == sum(g.item.n for g in placed if g.item.kind == kind)
     assert {"ACR", "CT", "OCR", "STU-how", "STU-what", "ER-who", "EST-where", "TR-end"} <= kinds
+
+
+def test_a_caption_names_every_place_and_all_that_is_there(teacher: Teacher) -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(10):
+        story = train_stories.now(rng, teacher.library, frames=1)
+        assert len(story.feeds[0].frames) == 1
+        text = train_lessons.Asker(rng, story).caption().right
+        picture = story.scenes[-1].picture
+        for group in picture.placed():
+            thing = value("item", group.item)
+            assert f"{SLOTS[group.slot]}, the {group.place}: {thing}" in text
+        assert text.count("nothing") == 6 - len(picture.placed())
+        assert (f"the sign reads {picture.sign}" in text) == bool(picture.sign)
 
 
 @pytest.mark.parametrize(
