@@ -122,6 +122,26 @@ class Asker:
                 rest = [i for i in self.shuffled(list(self.house.spots)) if i not in (one, other)]
                 yield self.lesson("STU-what", s.BesideNow(how, other), one, here + rest)
 
+    def caption(self) -> Lesson:
+        """All that is seen, place by place in order: dense practice in finding."""
+        picture, layout = self.last.picture, self.last.shot.layout
+        at = {g.slot: g for g in picture.placed()}
+        said = []
+        for slot, name in enumerate(SLOTS):
+            group = at.get(slot)
+            thing = value("item", group.item) if group else "nothing"
+            state = f", {group.state}" if group and group.state else ""
+            said.append(f"{name}, the {layout[slot]}: {thing}{state}")
+        act = picture.act
+        if act:
+            said.append(f"I {value('act', act)}")
+        if picture.person:
+            said.append(f"the {picture.person} is here")
+        if picture.sign:
+            said.append(f"the sign reads {picture.sign}")
+        said.append(f"it is the {picture.room}")
+        return Lesson("caption", "What do I see now?", ". ".join(said))
+
     def places(self, n: int) -> Iterator[Lesson]:
         """Open questions: what is at a place, where is a thing."""
         groups = self.shuffled(self.last.picture.placed())

@@ -67,7 +67,7 @@ def fit(
     optimiser = torch.optim.AdamW(parameters, lr=stage.rate, betas=(0.9, 0.98), weight_decay=0.01)
     first = 0
     if file.exists():
-        held = torch.load(file, weights_only=True)
+        held = torch.load(file, map_location="cpu", weights_only=True)
         model.load_state_dict(held["model"])
         first = int(held["step"])
         if held["optimiser"]:

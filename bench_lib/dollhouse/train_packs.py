@@ -77,6 +77,12 @@ class Teacher:
             for c in chosen
         ]
 
+    def caption(self, rng: np.random.Generator) -> Any:
+        """A pack about one or two frames: what is where, in order and asked one by one."""
+        story = train_stories.now(rng, self.library, frames=int(rng.integers(1, 3)))
+        asker = Asker(rng, story)
+        return self.tell(rng, story, [asker.caption(), *asker.places(5)])
+
     def now(self, rng: np.random.Generator) -> Any:
         """A pack about the present."""
         story = train_stories.now(rng, self.library)
@@ -134,7 +140,8 @@ def steps(
         for part in groups(packs):
             one, right, wanted = loss(model, batch(part, pad), bank, noise)
             value = value + one * (len(wanted) / total)
-            at = torch.isin(wanted, letters)
+            right = right.cpu()
+            at = torch.isin(wanted.cpu(), letters)
             for name, which in (("letter", at), ("content", ~at)):
                 had = marks.get(name, (0.0, 0.0))
                 found = (float(right[which].sum()), float(which.sum()))

@@ -45,6 +45,10 @@ class Batch:
     said: Tensor
     visible: Tensor
 
+    def to(self, device: torch.device) -> Batch:
+        """The same on a device."""
+        return Batch(*(t.to(device) for t in (self.x, self.places, self.said, self.visible)))
+
 
 def row(prompt: tuple[Ints, Ints], reply: Sequence[int], said_from: int = 0) -> Row:
     """A prompt with its reply, of which the tokens from `said_from` on are to be learned."""

@@ -103,8 +103,8 @@ def scene(world: World, film: int, shot: int) -> Scene:
     return Scene(one.events[shot], one.shots[shot], one.wall_start_s)
 
 
-def now(rng: np.random.Generator, library: Library, method: str = "") -> Story:
-    """The newest frames of a session, mostly four of them as images."""
+def now(rng: np.random.Generator, library: Library, method: str = "", frames: int = 0) -> Story:
+    """The newest frames of a session, mostly four of them as images, or as many as are asked."""
     world, codes = library.pick(rng)
     film = int(rng.integers(len(world.films)))
     shots = world.films[film].shots
@@ -112,7 +112,8 @@ def now(rng: np.random.Generator, library: Library, method: str = "") -> Story:
     shot = shots[at]
     t = int(rng.integers(min(shot.start_s + 1, shot.end_s - 1), shot.end_s))
     method = method or str(rng.choice(["simplestream", "raw_video", "kept"], p=[0.6, 0.2, 0.2]))
-    reach = 4 if method == "simplestream" or rng.random() < 0.5 else t - shot.start_s + 1
+    whole = method != "simplestream" and rng.random() < 0.5
+    reach = frames or (t - shot.start_s + 1 if whole else 4)
     times = range(max(0, t - reach + 1), t + 1)
     place = int(rng.integers(film + 1))
     fed = feed(world, codes, film, place, times)

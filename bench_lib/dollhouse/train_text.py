@@ -36,10 +36,12 @@ class Bank:
 
     def embed(self, codes: Tensor, table: Tensor, noise: float) -> Tensor:
         """Embeddings `[n, width]` of visual tokens by their codes `-1 - 16 * shot - cell`."""
-        flat = -1 - codes
+        flat = -1 - codes.cpu()
         shots, where = flat // CELLS, flat % CELLS
         unique, back = shots.unique(return_inverse=True)
-        held = torch.stack([(self.features or self.words)[int(i)] for i in unique])[back, where]
+        held = torch.stack([(self.features or self.words)[int(i)] for i in unique])[back, where].to(
+            table.device
+        )
         if self.features:
             clean = held.to(table.dtype)
         else:
@@ -67,7 +69,7 @@ def hidden(model: Any, lot: Batch, bank: Bank, noise: float) -> tuple[Tensor, Te
     x = F.embedding(lot.x.clamp(min=0), table)
     if bool(seen.any()):
         x = x.masked_scatter(seen[..., None], bank.embed(lot.x[seen], table, noise).to(x.dtype))
-    mask = torch.zeros(lot.visible.shape).masked_fill(~lot.visible, -1e9)
+    mask = torch.zeros_like(lot.visible, dtype=x.dtype).masked_fill(~lot.visible, -1e9)
     out = text(
         inputs_embeds=x,
         position_ids=lot.places,
@@ -80,8 +82,9 @@ def hidden(model: Any, lot: Batch, bank: Bank, noise: float) -> tuple[Tensor, Te
 
 def loss(model: Any, lot: Batch, bank: Bank, noise: float = 0.2) -> tuple[Tensor, Tensor, Tensor]:
     """Mean cross-entropy, whether each said token is the likeliest, and the tokens."""
-    with torch.autocast("cpu", torch.bfloat16):
-        states, wanted = hidden(model, lot, bank, noise)
+    device = model.lm_head.weight.device
+    with torch.autocast(device.type, torch.bfloat16):
+        states, wanted = hidden(model, lot.to(device), bank, noise)
         scores = model.lm_head(states)
     scores = scores.float()
     with torch.no_grad():

@@ -56,8 +56,8 @@ def opened(model: Any, tokenizer: Any) -> Qwen25VL:
 
 def looked_at(backbone: Qwen25VL, pairs: Tensor) -> Tensor:
     """Embeddings `[n, 16, width]` of frame pairs `[n, 2, 112, 112, 3]`, with gradients."""
-    patches = frames.patches(pairs, backbone.preparation)
-    with torch.autocast("cpu", torch.bfloat16):
+    patches = frames.patches(pairs.to(backbone.device), backbone.preparation)
+    with torch.autocast(backbone.device.type, torch.bfloat16):
         features = backbone._tower(patches, 4, 4)
         merged = backbone._merge(features)
     return merged.float()
@@ -72,7 +72,7 @@ class Readout:
         self.words = {}
         for field, words in FIELDS.items():
             ids = [[tokenizer.convert_tokens_to_ids(t) for t in tokens_of(field, w)] for w in words]
-            self.words[field] = torch.stack([self.table[i].mean(0) for i in map(list, ids)])
+            self.words[field] = torch.stack([self.table[i].mean(0) for i in ids])
 
     def target(self, said: list[Says]) -> tuple[Tensor, dict[str, Tensor]]:
         """Summed embeddings `[16, width]`, and per field the wanted word of each cell.
@@ -80,7 +80,7 @@ class Readout:
         A field that a cell never has is -100 there, one that it lacks now the number after the
         last word.
         """
-        ids = word_ids(self.tokenizer, said)
+        ids = word_ids(self.tokenizer, said).to(self.table.device)
         summed = (F.embedding(ids.clamp(min=0), self.table) * (ids >= 0)[..., None]).sum(1)
         wanted = {f: torch.full((CELLS,), -100) for f in FIELDS}
         for cell in range(CELLS):
@@ -126,11 +126,11 @@ class Album:
     def loss(self, backbone: Qwen25VL, chosen: list[int]) -> Any:
         """The loss over chosen scenes, and how often each field is right."""
         tokens = looked_at(backbone, torch.from_numpy(np.stack([self.pairs[i] for i in chosen])))
-        sums = torch.stack([self.sums[i] for i in chosen])
+        sums = torch.stack([self.sums[i] for i in chosen]).to(tokens.device)
         value = F.mse_loss(tokens, sums) / self.readout.table.var()
         marks = {"mse": (float(value.detach()), 1.0)}
         for field in FIELDS:
-            wanted = torch.stack([self.wanted[i][field] for i in chosen])
+            wanted = torch.stack([self.wanted[i][field] for i in chosen]).to(tokens.device)
             here = wanted >= 0
             scores = self.readout.scores(tokens[here], field)
             value = value + F.cross_entropy(scores, wanted[here])
