@@ -197,7 +197,8 @@ class FlashVstream(Tuned, TokenMemory):
         """See `Method.tokens`."""
         merged = self.state.memory.merged
         rows, cols = self.state.lattice
-        return 0 if merged is None else len(merged), self.state.grids * rows * cols
+        each = rows * cols + rows // 2 * (cols // 2)  # seen at both sizes
+        return 0 if merged is None else len(merged), self.state.grids * each
 
     # The memory -----------------------------------------------------------------------------------
 
