@@ -16,7 +16,7 @@ from typing import Any
 from bench_lib.dollhouse import arena_rules, replies, rules
 from bench_lib.dollhouse import arena_sentences as a
 from bench_lib.dollhouse import sentences as s
-from bench_lib.dollhouse.grammar import SLOTS, Act, Sentence, read, say, value
+from bench_lib.dollhouse.grammar import SLOTS, Act, Item, Sentence, read, read_value, say, value
 from bench_lib.dollhouse.replies import Shown, compact, rule
 from bench_lib.schema import clock
 
@@ -74,6 +74,13 @@ def front(kind: str) -> Callable[[Shown], str]:
     return decide
 
 
+def _instruction(asked: Sentence | None, shown: Shown) -> str:
+    """Where nothing is asked, what is in view says what may matter."""
+    now = shown.known.now
+    seen = say(*now.facts()) if asked is None and now else ""
+    return f"Recall what this needs. {seen}".strip()
+
+
 def router(kind: str) -> Callable[[Shown], str]:
     """Recall once where the past matters, look up what is named, then answer."""
 
@@ -84,7 +91,7 @@ def router(kind: str) -> Callable[[Shown], str]:
         if _left(shown):
             past = not isinstance(asked, (*PRESENT, a.PriceNow, a.TownNow))
             if past and "recall" in can and "recall" not in returned:
-                tasks.append({"kind": "recall", "instruction": "Recall what this needs."})
+                tasks.append({"kind": "recall", "instruction": _instruction(asked, shown)})
             elif isinstance(asked, LOOKED_UP) and "search" in can:
                 tasks += [
                     {"kind": "search", "instruction": f"Look up: {name}."}
@@ -142,10 +149,10 @@ def recall(shown: Shown) -> str:
     first = "<data from='memory'>" not in _all(shown)
     if first and _left(shown):
         return json.dumps({"calls": _calls(asked, shown)})
-    if isinstance(asked, s.WhereLast) and '"events_of"' not in _all(shown) and _left(shown):
+    if isinstance(asked, s.WhereLast) and "Result 2 of" not in _all(shown) and _left(shown):
         name = value("item", asked.item)
         ids = [key for key, known in _ENTITY.findall(_all(shown)) if known.strip() == name]
-        if ids and "events_of" not in _all(shown).rpartition("Result 1")[2]:
+        if ids:
             return json.dumps({"calls": [{"tool": "events_of", "entity": ids[-1]}]})
     return json.dumps({"report": _relevant(asked, shown)})
 
@@ -204,7 +211,32 @@ def _fits(asked: Sentence | None, shown: Shown) -> Callable[[s.Fact], bool]:
         return lambda f: f.room == asked.room and asked.start_s <= f.wall_s < asked.end_s
     if isinstance(asked, s.WhoWith):
         return lambda f: _act(f) == asked.act
-    return lambda f: True
+    if isinstance(asked, s.WhereLast):
+        return lambda f: isinstance(f, s.Seen | s.PutAt) and f.item == asked.item
+    if isinstance(asked, s.WhichLast):
+        items = _options(shown, "item")
+        return lambda f: getattr(f, "item", None) in items or _thing(f) in items
+    if isinstance(asked, s.FirstOf | s.LastOf | s.NextAfter):
+        acts = [*_options(shown, "act"), getattr(asked, "act", None)]
+        return lambda f: _act(f) in acts
+    if isinstance(asked, s.WhatDid | s.DoIn):
+        return lambda f: action(f) == asked.action and f.room == asked.room
+    if isinstance(asked, s.TakeFrom | s.WhoIn | s.SignIn):
+        return lambda f: f.room == asked.room and f.wall_s >= asked.start_s
+    sought = [_thing(f) for f in shown.known.facts if action(f) == "seek"][-1:]
+    last = [action(f) for f in shown.known.facts if _act(f)][-1:]
+    if last == ["seek"]:
+        return lambda f: isinstance(f, s.Seen | s.PutAt) and f.item in sought
+    return lambda f: _act(f) is not None
+
+
+def _options(shown: Shown, slot: str) -> list[Any]:
+    return [read_value(slot, text) for text in shown.options.values()]
+
+
+def _thing(fact: s.Fact) -> Item | None:
+    act = _act(fact)
+    return act.item if act else None
 
 
 @rule("distil")

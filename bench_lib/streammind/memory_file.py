@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib.errors import BenchError
-from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.clock import Lockstep
 from bench_lib.streammind.contracts import Wish
 from bench_lib.streammind.frame_buffer import Picture
@@ -113,9 +112,7 @@ def load(stream: Stream, folder: Path, identity: Mapping[str, Any]) -> None:
         raise BenchError(f"{path} was saved by {meta.get('identity')}, not by {known}")
     if meta["digest"] != _digest(entries, frames):
         raise BenchError(f"{path} is damaged: its digest differs; delete the folder")
-    stream.log, stream.bank = Log(entries), Bank()
-    for entry in entries:
-        stream.bank.take(entry)
+    stream.log, stream._bank = Log(entries), None
     for key, t_s, refs, jpeg in frames:
         stream.store.frames[key], stream.store.refs[key] = Picture(t_s, jpeg), refs
     _restore(stream, meta["state"])

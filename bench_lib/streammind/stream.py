@@ -1,10 +1,11 @@
 """One stream with its memory and workers; a branch of it is a view with an overlay for its writes.
 
 The trunk observes, writes memory and watches. A branch reads the trunk's log at the version at
-which it was taken, and what it writes itself, dialogue and monitors, goes to its own overlay and is
-dropped with it; work under way belongs to the trunk and carries a later `recorded_s`. A branch that
-was told something (`follows`) stays at the trunk's side: it reads the newest version after each
-clip. All methods are for the event loop, which is the only one to change anything here.
+which it was taken; what it writes itself goes to its own overlay and is dropped with it; work under
+way belongs to the trunk and carries a later `recorded_s`. On the way to its question a branch's
+writer ticks as the trunk's would. A branch that was told something (`follows`) stays at the trunk's
+side: it leaves the writing to the trunk and reads its newest version after each clip. All methods
+are for the event loop, which is the only one to change anything here.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class Stream:
         self.trunk: Stream | None = None
         self.version: int | None = None
         self.follows = False
-        self.log, self.bank = Log(), Bank()
+        self.log = Log()
+        self._bank: Bank | None = Bank()
         self.ring = FrameBuffer(s.ring_s)
         self.store = FrameStore(s.store_frames, s.store_lookback_s, s.store_bits, s.store_change)
         self.ear = Ear(s.audio_window_s, s.audio_min_rms, s.audio_most, listen)
@@ -128,7 +130,7 @@ class Stream:
     async def end(self) -> None:
         """A session is over: the writer closes all events, the ring and the ear are emptied."""
         await self._drain()
-        if self.trunk is None and self.settings.has("memory_writer"):
+        if not self.follows and self.settings.has("memory_writer"):
             now_s = self.clock.now_s
             if now_s > self.writing.covered_s or self.writing.event:
                 job = self._writer_job(now_s, final=True)
@@ -165,14 +167,14 @@ class Stream:
 
     def _tick_s(self) -> float:
         ticks = [m.next_s for m in self._ours()]
-        if self.trunk is None:
+        if not self.follows:
             ticks.append(self.writer_next_s)
         return min(ticks, default=math.inf)
 
     async def _ticks(self, t_s: float) -> None:
         """Start everything that is due; in lockstep also see it through."""
         jobs = []
-        if self.trunk is None and self.writer_next_s <= t_s + 1e-9:
+        if not self.follows and self.writer_next_s <= t_s + 1e-9:
             self.writer_next_s += self.settings.writer_every_s
             if self.writer_busy:
                 self._skip("memory_writer", t_s)
@@ -301,8 +303,15 @@ class Stream:
         """Append to the log, or to a branch's overlay."""
         entry = Entry(kind, start_s, end_s, recorded_s, body)
         self.log.append(entry)
-        if self.trunk is None:
-            self.bank.take(entry)
+        if self._bank is not None:
+            self._bank.take(entry)
+
+    @property
+    def bank(self) -> Bank:
+        """The memory bank as it is now; a branch builds its own when its writer needs it."""
+        if self._bank is None:
+            self._bank = self.bank_at(math.inf)
+        return self._bank
 
     def entries(self) -> list[Entry]:
         """The log that is read here: the trunk's at this version, then the overlay."""
@@ -351,7 +360,10 @@ class Stream:
         other.trunk = self.trunk or self
         other.version = self.version if self.trunk is not None else len(self.log)
         other.log = Log(self.log.until()) if self.trunk is not None else Log()
-        other.follows = False
+        other.follows, other._bank = False, None
+        if self.follows:
+            writer = other.trunk.writing, other.trunk.writer_next_s, other.trunk.writer_busy
+            other.writing, other.writer_next_s, other.writer_busy = writer
         other.ring, other.ear = self.ring.copy(), self.ear.copy()
         other.store = (other.trunk.store if self.follows else self.store).copy()
         other.clock = self.clock.copy()
