@@ -44,8 +44,10 @@ class Endpoint(Chat):
         parts = urlsplit(self.url)
         self.id = f"{model}@{self.settings.revision or parts.netloc + parts.path}"
         self.wire = Wire(self.settings)
-        self.transport = Transport(self.url, self.settings)
+        self.transport = self.embedder = Transport(self.url, self.settings)
         s = self.settings
+        if s.embedding_url:
+            self.embedder = Transport(_checked_url(s.embedding_url), s)
         self.budget = Budget(s.max_calls, s.max_cost, s.price_in, s.price_out)
 
     @property
@@ -88,10 +90,10 @@ class Endpoint(Chat):
         model = self.settings.embedding_model
         if not model:
             return super().embed(texts)
-        return self.transport.persist(lambda: self._vectors({"model": model, "input": list(texts)}))
+        return self.embedder.persist(lambda: self._vectors({"model": model, "input": list(texts)}))
 
     def _vectors(self, body: dict[str, Any]) -> NDArray[np.float32]:
-        with self.budget.request() as usage, self.transport.post("/embeddings", body) as found:
+        with self.budget.request() as usage, self.embedder.post("/embeddings", body) as found:
             reply = next(found)
             usage |= {k: v for k, v in (reply.get("usage") or {}).items() if isinstance(v, int)}
         rows = sorted(reply.get("data") or (), key=lambda row: row.get("index", 0))

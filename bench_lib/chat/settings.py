@@ -50,6 +50,8 @@ class EndpointSettings:
         media_ids: Send a content digest as each item's `uuid` (vLLM reuses encoded media by it).
 
     Transport:
+        embedding_url: Address of the server of `embedding_model`, where it is another one (vLLM
+            serves one model each).
         key_env: Environment variable that holds the key. Nothing is sent unless it is named, so no
             key reaches a server that was not meant to have it.
         concurrency: Requests under way at once.
@@ -86,6 +88,7 @@ class EndpointSettings:
     media_folder: str = ""
     media_ids: bool = False
 
+    embedding_url: str = ""
     key_env: str = ""
     concurrency: int = 8
     timeout_s: float = 120.0

@@ -215,6 +215,9 @@ def test_vectors_come_from_the_server_where_a_model_is_named():
         vectors = connect(server, embedding_model="e").embed(["a", "b"])
         assert server.requests[0].path == "/v1/embeddings"
         assert connect(server).embed(["a", "b"]).shape == (2, 512)
+        chat = connect(server, embedding_model="e", embedding_url=server.url)
+        chat.transport.url = "http://127.0.0.1:9/v1"  # nobody is there: replies' own server
+        assert np.allclose(chat.embed(["a", "b"]), vectors)
     assert np.allclose(vectors, [[0.0, 1.0], [0.6, 0.8]])
 
 
