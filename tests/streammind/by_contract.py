@@ -53,7 +53,7 @@ class Asked:
         self.user = "\n".join(p.text for p in messages[1].parts if isinstance(p, Text))
         self.frames = [f.t_s for p in parts if isinstance(p, Frames) for f in p.frames]
         self.ids = [f.id for p in parts if isinstance(p, Frames) for f in p.frames]
-        now = re.findall(r"\[now (\d\d):(\d\d):(\d\d)\]", self.text)
+        now = re.findall(r"\[now (?:DAY\d+ )?(\d\d):(\d\d):(\d\d)\]", self.text)
         self.now_s = (
             int(now[-1][0]) * 3600 + int(now[-1][1]) * 60 + int(now[-1][2]) if now else None
         )

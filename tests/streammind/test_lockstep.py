@@ -114,7 +114,7 @@ def test_two_runs_write_the_same_bytes(latency):
     first, second = run(), run()
     assert first == second
     assert {'"alert"', '"macro"', '"entity"'} <= {
-        l.split('"kind": ')[1].split(",")[0] for l in first
+        line.split('"kind": ')[1].split(",")[0] for line in first
     }
 
 
