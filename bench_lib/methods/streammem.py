@@ -32,7 +32,7 @@ from bench_lib.methods.cache_memory import CacheMemory, CacheState, Times, best
 
 @dataclass(kw_only=True)
 class Streammem(CacheMemory):
-    """StreamMem.
+    """StreamMem. Values are those reported for the paper; there is no code to check them against.
 
     Attributes:
         kv_size: Visual entries that a layer keeps. 6,000: smallest of the paper's budgets.
