@@ -23,7 +23,7 @@ from torch import Tensor
 
 from bench_lib import paths, prompts
 from bench_lib.backbones import hf_compat
-from bench_lib.dollhouse import tiny, train_letters
+from bench_lib.dollhouse import tiny, train_letters, train_vision
 from bench_lib.dollhouse.train_layout import Clerk
 from bench_lib.dollhouse.train_loop import Stage, Step, fit
 from bench_lib.dollhouse.train_packs import Teacher, steps
@@ -31,8 +31,7 @@ from bench_lib.dollhouse.train_rows import batch
 from bench_lib.dollhouse.train_scenes import scenes
 from bench_lib.dollhouse.train_stories import FIRST_SEED, Eyes, Library
 from bench_lib.dollhouse.train_text import Bank, loss
-from bench_lib.dollhouse.train_vision import Album, Readout, looked_at, opened
-from bench_lib.dollhouse.train_words import cells
+from bench_lib.dollhouse.train_vision import Readout, looked_at, opened
 from bench_lib.dollhouse.world import World
 
 STAGES = {
@@ -49,7 +48,7 @@ MIXES = {
     "seen": {"now": 0.42, "recall": 0.38, "history": 0.04, "watch": 0.12, "look_up": 0.04},
 }
 """What the stages of stories are mixed from; see `Teacher`."""
-SPOKEN_WORLDS, TOWER_WORLDS, SEEN_WORLDS = 600, 100, 100
+SPOKEN_WORLDS, SEEN_WORLDS = 600, 100
 TOKENS = 2_500
 """Tokens of a step."""
 _QUIET = 0.3
@@ -95,16 +94,10 @@ def letters(model: Any, clerk: Clerk, seed: int, size: int) -> Step:
     return step
 
 
-def vision(model: Any, tokenizer: Any, seed: int, worlds: int, folder: Path) -> Step:
-    """Steps of the tower over the scenes of some worlds."""
-    album = Album(Readout(tokenizer, model.get_input_embeddings().weight))
-    library = Library(Bank(tokenizer), worlds)
-    for number in range(worlds):
-        world, _ = library.world(number)
-        shots = [shot for film in world.films for shot in film.shots]
-        for pair, shot in zip(scenes(world, seed, folder / "scenes"), shots, strict=True):
-            album.add(pair, cells(shot))
-    return album.step(opened(model, tokenizer), seed, 40)
+def vision(model: Any, tokenizer: Any, seed: int) -> Step:
+    """Steps of the tower, 40 scenes each."""
+    readout = Readout(tokenizer, model.get_input_embeddings().weight)
+    return train_vision.steps(opened(model, tokenizer), readout, seed, 40)
 
 
 def stories(
@@ -154,7 +147,7 @@ def main() -> None:
         if given.only and name != given.only:
             resume(given.folder / f"{name}.pt", tower if name == "vision" else text)
         elif name == "vision":
-            step = vision(model, tokenizer, given.seed, TOWER_WORLDS, given.folder)
+            step = vision(model, tokenizer, given.seed)
             fit(stage, given.folder, tower, tower.parameters(), step)
         else:
             if name == "letters":

@@ -13,13 +13,17 @@ import numpy as np
 import pandas as pd
 import torch
 
-from bench_lib import backbones, prompts
+from bench_lib import backbones, paths, prompts
 from bench_lib.backbones.base import Backbone
 from bench_lib.dollhouse import library, train_letters
 from bench_lib.dollhouse.render import Look
 from bench_lib.dollhouse.train_layout import Clerk
 from bench_lib.dollhouse.train_rows import batch
+from bench_lib.dollhouse.train_scenes import scenes
 from bench_lib.dollhouse.train_text import Bank, loss
+from bench_lib.dollhouse.train_vision import Readout, looked_at
+from bench_lib.dollhouse.train_words import FIELDS, cells
+from bench_lib.dollhouse.world import SMALL, build
 from bench_lib.evaluation import Evaluation
 from bench_lib.params import EvalParams
 from bench_lib.score.cells import Cells, pooled
@@ -60,6 +64,24 @@ def letters(backbone: Backbone, lists: int = 60) -> Estimate:
             _, right, wanted = loss(backbone.model, lot, bank)
         rows += [(str(number), "letter", float(r)) for r in right[torch.isin(wanted, ids)]]
     return estimate_of(pd.DataFrame(rows, columns=["trajectory", "task", "right"]))
+
+
+def sight(backbone: Backbone, worlds: int) -> pd.DataFrame:
+    """What the tower says on drawn scenes of held-out worlds: one row per word there is to say."""
+    readout = Readout(backbone.tokenizer, backbone.model.get_input_embeddings().weight)
+    rows = []
+    for number in range(worlds):
+        world = build(FIRST_SEED + number, SMALL)
+        pairs = torch.from_numpy(scenes(world, 0, paths.cache() / "training" / "scenes"))
+        with torch.no_grad():
+            seen = torch.cat([looked_at(backbone, part) for part in pairs.split(32)])  # type: ignore[arg-type]
+        shots = [shot for film in world.films for shot in film.shots]
+        for tokens, shot in zip(seen, shots, strict=True):
+            for field, wanted in readout.target(cells(shot))[1].items():
+                there = (wanted >= 0) & (wanted < len(FIELDS[field]))
+                best = readout.scores(tokens[there], field).argmax(-1)
+                rows += [(str(number), field, float(ok)) for ok in best == wanted[there]]
+    return pd.DataFrame(rows, columns=["trajectory", "task", "right"])
 
 
 def answers(spec: str, source: str, run: str, limit: int) -> pd.DataFrame:
@@ -104,6 +126,8 @@ def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
     backbone = backbones.load(spec, device="cpu")
     print("| skill | right, % | interval, 95 % | n | worlds |\n|---|---|---|---|---|")
     _line("letter look-up", letters(backbone))
+    for field, part in sight(backbone, min(worlds, 20)).groupby("task"):
+        _line(f"tower: {field}", estimate_of(part))
     for run in runs:
         found = answers(spec, source, run, limit)
         if run == "decisions":

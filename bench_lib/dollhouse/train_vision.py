@@ -19,6 +19,8 @@ from bench_lib.backbones.hf_compat import Parts
 from bench_lib.backbones.qwen2_5_vl import Qwen25VL
 from bench_lib.dollhouse import tiny
 from bench_lib.dollhouse.train_loop import Step
+from bench_lib.dollhouse.train_scenes import pair
+from bench_lib.dollhouse.train_stories import FIRST_SEED
 from bench_lib.dollhouse.train_text import word_ids
 from bench_lib.dollhouse.train_words import (
     ACT_CELL,
@@ -30,8 +32,10 @@ from bench_lib.dollhouse.train_words import (
     SIGN_CELL,
     SLOT_CELLS,
     Says,
+    cells,
     tokens_of,
 )
+from bench_lib.dollhouse.world import SMALL, build
 
 _THING = ("colour", "kind", "state")
 OF_CELL: dict[int, tuple[str, ...]] = {
@@ -43,6 +47,7 @@ OF_CELL: dict[int, tuple[str, ...]] = {
     SIGN_CELL: ("sign", "number"),
 }
 """The fields that a token may say, beside the room."""
+_WORLDS, _EACH = 1_000_000, 5
 _PRESENT, _ABSENT = 10.0, 5.0
 """Scores of a word that is there, and of nothing."""
 
@@ -97,45 +102,48 @@ class Readout:
         return torch.cat([found, nothing], dim=-1)
 
 
-class Album:
-    """Drawn scenes with their targets."""
+def fresh(rng: np.random.Generator, size: int) -> tuple[Tensor, list[list[Says]]]:
+    """Frame pairs `[size, 2, 112, 112, 3]` of worlds never used before, and what they shall say.
 
-    def __init__(self, readout: Readout) -> None:
-        self.readout = readout
-        self.pairs: list[NDArray[np.uint8]] = []
-        self.sums: list[Tensor] = []
-        self.wanted: list[dict[str, Tensor]] = []
+    A few scenes of each world only: with many, the tower learns the households by heart (kinds were
+    78 % right on 10,000 scenes of 100 worlds and 22 % on others).
+    """
+    pairs: list[NDArray[np.uint8]] = []
+    said: list[list[Says]] = []
+    while len(pairs) < size:
+        world = build(FIRST_SEED + int(rng.integers(_WORLDS)), SMALL)
+        shots = [(f, i) for f in world.films for i in range(len(f.shots))]
+        for at in rng.choice(len(shots), min(_EACH, len(shots), size - len(pairs)), replace=False):
+            film, i = shots[int(at)]
+            before = film.shots[i - 1] if i else None
+            pairs.append(pair(rng, film.shots[i], film.wall_start_s, before))
+            said.append(cells(film.shots[i]))
+    return torch.from_numpy(np.stack(pairs)), said
 
-    def add(self, pair: NDArray[np.uint8], said: list[Says]) -> None:
-        """Add one scene."""
-        summed, wanted = self.readout.target(said)
-        self.pairs.append(pair)
-        self.sums.append(summed)
-        self.wanted.append(wanted)
 
-    def step(self, backbone: Qwen25VL, seed: int, size: int) -> Step:
-        """Training steps over random scenes of the album."""
+def steps(backbone: Qwen25VL, readout: Readout, seed: int, size: int) -> Step:
+    """Training steps, `size` fresh scenes each."""
 
-        def step(number: int) -> Any:
-            rng = np.random.default_rng((seed, 2, number))
-            chosen = [int(i) for i in rng.integers(len(self.pairs), size=size)]
-            return self.loss(backbone, chosen)
+    def step(number: int) -> Any:
+        return loss(backbone, readout, *fresh(np.random.default_rng((seed, 2, number)), size))
 
-        return step
+    return step
 
-    def loss(self, backbone: Qwen25VL, chosen: list[int]) -> Any:
-        """The loss over chosen scenes, and how often each field is right."""
-        tokens = looked_at(backbone, torch.from_numpy(np.stack([self.pairs[i] for i in chosen])))
-        sums = torch.stack([self.sums[i] for i in chosen]).to(tokens.device)
-        value = F.mse_loss(tokens, sums) / self.readout.table.var()
-        marks = {"mse": (float(value.detach()), 1.0)}
-        for field in FIELDS:
-            wanted = torch.stack([self.wanted[i][field] for i in chosen]).to(tokens.device)
-            here = wanted >= 0
-            scores = self.readout.scores(tokens[here], field)
-            value = value + F.cross_entropy(scores, wanted[here])
-            there = wanted[here] < len(FIELDS[field])
-            right = scores.detach().argmax(-1) == wanted[here]
-            marks[field] = (float(right[there].sum()), float(there.sum()))
-            marks[f"{field}-none"] = (float(right[~there].sum()), float((~there).sum()))
-        return value, marks
+
+def loss(backbone: Qwen25VL, readout: Readout, pairs: Tensor, said: list[list[Says]]) -> Any:
+    """The loss over some scenes, and how often each field is right."""
+    tokens = looked_at(backbone, pairs)
+    targets = [readout.target(one) for one in said]
+    sums = torch.stack([summed for summed, _ in targets]).to(tokens.device)
+    value = F.mse_loss(tokens, sums) / readout.table.var()
+    marks = {"mse": (float(value.detach()), 1.0)}
+    for field in FIELDS:
+        wanted = torch.stack([fields[field] for _, fields in targets]).to(tokens.device)
+        here = wanted >= 0
+        scores = readout.scores(tokens[here], field)
+        value = value + F.cross_entropy(scores, wanted[here])
+        there = wanted[here] < len(FIELDS[field])
+        right = scores.detach().argmax(-1) == wanted[here]
+        marks[field] = (float(right[there].sum()), float(there.sum()))
+        marks[f"{field}-none"] = (float(right[~there].sum()), float((~there).sum()))
+    return value, marks

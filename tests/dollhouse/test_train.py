@@ -48,18 +48,20 @@ def test_the_story_stage_lowers_its_loss(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_tower_learns_to_say_what_is_there(tmp_path: Path) -> None:
     model, tokenizer = train.blank(1)
-    table = model.get_input_embeddings().weight
-    album = train_vision.Album(train_vision.Readout(tokenizer, table))
-    world = build(1_234_567, SMALL)
-    shots = [s for f in world.films for s in f.shots]
-    for pair, shot in zip(scenes(world, 1, tmp_path), shots, strict=True):
-        album.add(pair, cells(shot))
-    assert scenes(world, 1, tmp_path)[0].shape == (2, 112, 112, 3)
+    readout = train_vision.Readout(tokenizer, model.get_input_embeddings().weight)
     tower = model.model.visual
-    step = album.step(train_vision.opened(model, tokenizer), 1, 6)
-    before = float(step(0)[0])
+    step = train_vision.steps(train_vision.opened(model, tokenizer), readout, 1, 6)
+    before = float(step(999)[0])
     fit(Stage("vision", 10, 2e-3), tmp_path, tower, tower.parameters(), step)
-    assert float(step(0)[0]) < 0.9 * before
+    assert float(step(999)[0]) < 0.9 * before
+
+
+def test_scenes_are_drawn_once_and_kept(tmp_path: Path) -> None:
+    world = build(1_234_567, SMALL)
+    first = scenes(world, 1, tmp_path)
+    assert first.shape[1:] == (2, 112, 112, 3)
+    assert np.array_equal(first, scenes(world, 1, tmp_path))
+    assert not np.array_equal(first, scenes(world, 2, tmp_path))
 
 
 def test_embeddings_are_the_code_and_stay(tmp_path: Path) -> None:
