@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench_lib.errors import BenchError, nearest
-from bench_lib.tasks import AR, CSU, RTP
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class CompareParams:
     runs: list = field(default_factory=lambda: ["03_eval-*"])
     published: list = field(default_factory=lambda: ["simplestream", "fluxmem", "hermes"])
     reference: str = ""
-    groups: list = field(default_factory=lambda: ["Overall", CSU, RTP, AR])
+    groups: list = field(default_factory=list)
     judge: str = ""
     name: str = "all"
 

@@ -98,7 +98,9 @@ def sheet(
         canvas = Sheet(figsize=inches, layout="constrained")
         FigureCanvasAgg(canvas)
         paint(canvas)
-        sns.despine(fig=canvas)
+        for axes in canvas.axes:
+            if axes.name == "rectilinear":
+                sns.despine(ax=axes)
         buffer = io.BytesIO()
         if marks > DENSE:
             canvas.savefig(buffer, format="png", dpi=180)

@@ -1,0 +1,233 @@
+"""09_compare: its tables by another route, its marks in every table and export, its gaps."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_lib import paths
+from bench_lib.comparing import Comparison, find_runs, labelled, read
+from bench_lib.errors import BenchError
+from bench_lib.params_scores import CompareParams
+from bench_lib.report import compare_page, compare_tables, exports, missing
+from bench_lib.report.data import Material
+from bench_lib.report.tables import Cell, Row, Table, dash
+from bench_lib.score import published
+from bench_lib.tasks import APM_BENCH
+
+Build = Callable[..., Material]
+CHOICE = [task.code for task in APM_BENCH.tasks if not task.adaptive]
+
+
+def two(build: Build, **params: Any) -> Comparison:
+    first = build(4, name="first")
+    second = build(4, name="second", seed=7, change=flipped)
+    return Comparison(CompareParams(**params), labelled([first, second]))
+
+
+def flipped(response: Any) -> Any:
+    """Every third choice becomes right."""
+    if response.passed is False and response.option and len(response.candidate) % 3:
+        return response.model_copy(update={"option": "B", "passed": True})
+    return response
+
+
+def accuracy(material: Material, task: str) -> float:
+    """Percent right of the scored, from the files."""
+    counted = [
+        r["passed"]
+        for r in material.run.read("responses")
+        if r["task"] == task and r["status"] in ("ok", "repaired", "unparsed")
+    ]
+    return 100 * sum(counted) / len(counted)
+
+
+def row(table: Table, name: str) -> Row:
+    return next(r for r in table.rows if r.cells[0].text.rstrip("†") == name)
+
+
+def test_task_scores_are_those_of_the_files(build: Build) -> None:
+    job = two(build)
+    table = compare_tables.tasks(job)
+    for label, material in job.materials.items():
+        for code in CHOICE:
+            shown = row(table, label).cells[table.columns.index(code)]
+            assert shown.text == f"{accuracy(material, code):.2f}†"
+            assert re.search(r"n \d+/\d+, G 4", shown.sub)
+
+
+def test_published_rows_are_as_printed(build: Build) -> None:
+    job = two(build, published=["fluxmem", "qwen3_8_27b/raw_video"])
+    table = compare_tables.main(job)
+    assert row(table, "FluxMem").cells[-1].text == "28.40"
+    assert row(table, "Qwen3.8-27B, raw video").cells[-1].text == "45.75"
+    assert row(table, "FluxMem").cells[1].text == "as published"
+
+
+def test_the_paired_difference_is_that_of_shared_probes(build: Build) -> None:
+    job = two(build, groups=["ER"])
+    keys = [
+        {
+            (r["candidate"]): r["passed"]
+            for r in m.run.read("responses")
+            if r["task"] == "ER" and r["status"] in ("ok", "repaired", "unparsed")
+        }
+        for m in job.materials.values()
+    ]
+    both = set(keys[0]) & set(keys[1])
+    wanted = 100 * sum(keys[1][k] - keys[0][k] for k in both) / len(both)
+    shown = compare_tables.differences(job).rows[0]
+    assert shown.cells[2].text == f"{wanted:+.2f}"
+    assert shown.cells[7].text == f"{len(both)}"
+
+
+def test_holm_adjusts_within_the_declared_family(build: Build) -> None:
+    job = two(build, groups=["ER", "EST", "CT"])
+    rows = compare_tables.differences(job).rows
+    p = [float(r.cells[4].text) for r in rows]
+    adjusted = [float(r.cells[5].text) for r in rows]
+    order = sorted(range(3), key=lambda i: p[i])
+    running = 0.0
+    for rank, at in enumerate(order):
+        running = max(running, min(1.0, p[at] * (3 - rank)))
+        assert adjusted[at] == pytest.approx(running, abs=0.003)
+
+
+def test_marks_are_in_every_row_and_every_export(build: Build) -> None:
+    job = two(build)
+    assert "generated data" in job.marks("first")
+    assert "toy model" not in "".join(job.marks("first")), "the made run names no tiny model"
+    compare_page.write(job)
+    home = paths.outputs() / "09_compare-all"
+    for name in ("capabilities-and-overall", "scores-by-task", "what-a-score-costs"):
+        lines = list(csv.DictReader(io.StringIO((home / f"{name}.csv").read_text())))
+        own = [line for line in lines if line["system"].startswith(("first", "second"))]
+        assert len(own) == 2
+        assert all("†" in line["system"] and "generated data" in line["comparable"] for line in own)
+        latex = (home / f"{name}.tex").read_text()
+        assert r"first$^\dagger$" in latex
+        assert latex.count(r"\begin{tabular}") == 1
+    long = list(csv.DictReader((home / "all-scores.csv").open()))
+    assert all(line["not_comparable"] for line in long if line["origin"] == "run")
+    assert not any(line["not_comparable"] for line in long if line["origin"] == "published")
+
+
+def test_other_settings_are_marked_and_listed(build: Build, outputs: Path) -> None:
+    plain = build(2, name="plain")
+    odd = build(
+        2, name="odd", tasks=("ER",), prompts="compact",
+        facts={"input_class": "thinned", "model": "tiny@0", "method_args": {"clip_frames": 2}},
+    )  # fmt: skip
+    job = Comparison(CompareParams(), labelled([plain, odd]))
+    told = "; ".join(job.marks("odd"))
+    for mark in ("toy model", "thinned replay", "prompts compact", "a part of the data",
+                 "scaled: clip_frames 2 (8)"):  # fmt: skip
+        assert mark in told
+    assert set(job.settings.loc["prompts"]) == {"apm", "compact"}
+    assert "method" not in job.settings.index, "what is the same is not listed"
+
+
+def test_mixed_revisions_are_flagged(build: Build) -> None:
+    job = two(build)
+    material = job.materials["second"]
+    path = material.run.folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["processes"][0]["revision"] = "abc1234"
+    path.write_text(json.dumps(manifest))
+    fresh = Comparison(job.params, labelled([job.materials["first"], again(material)]))
+    assert any("2 revisions" in c.text and c.grave for c in compare_page.caveats(fresh))
+    assert not any("revisions" in c.text for c in compare_page.caveats(Comparison(
+        job.params, labelled([job.materials["first"]]))))  # fmt: skip
+
+
+def again(material: Material) -> Material:
+    return Material(
+        material.run, material.params, trajectories=material.trajectories, asks=material.asks
+    )
+
+
+def test_nothing_shared_is_n_0_with_a_reason(build: Build) -> None:
+    first = build(2, name="first", tasks=("ER",))
+    second = build(2, name="second", tasks=("CT",), seed=1)
+    job = Comparison(CompareParams(groups=["ER", "Overall"]), labelled([first, second]))
+    for line in compare_tables.differences(job).rows:
+        assert line.cells[2].text == "—"
+        assert line.cells[2].why
+        assert line.cells[7].text == "0"
+    assert compare_page.of(job).html
+
+
+def test_no_runs_at_all_still_says_what_is_missing(outputs: Path) -> None:
+    job = Comparison.open(CompareParams())
+    assert "no run to compare" in compare_page.main(job)._repr_html_()
+    assert "papermill" in compare_page.commands(job)._repr_html_()
+    assert "Nothing" in compare_page.write(job).absent
+    assert not list(outputs.rglob("*.html"))
+
+
+def test_runs_are_found_by_name_prefix_latest_and_pattern(build: Build) -> None:
+    names = []
+    for at, name in enumerate(("ant", "bee", "bear")):
+        folder = build(1, name=name, seed=at).run.folder
+        target = folder.with_name(f"03_eval-{name}-{at}")
+        folder.rename(target)
+        for file in target.iterdir():
+            os.utime(file, (1000 + at, 1000 + at))
+        names.append(target.name)
+    assert [p.name for p in find_runs(["*-be*"])] == names[1:]
+    assert [p.name for p in find_runs(["latest", "03_eval-ant", "03_eval-a*"])] == [
+        names[2], names[0],
+    ]  # fmt: skip
+    assert find_runs(["nothing-*"]) == []
+    with pytest.raises(BenchError, match="begins 2 runs"):
+        find_runs(["03_eval-be"])
+    with pytest.raises(BenchError, match="unknown run"):
+        find_runs(["03_eval-wasp"])
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_named(build: Build) -> None:
+    folder = build(1).run.folder
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["processes"][-1]["params"]["no_such"] = 1
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    found, left = read([folder])
+    assert found == []
+    assert folder.name in left[0]
+
+
+def test_labels_tell_runs_apart(build: Build) -> None:
+    runs = [build(1), build(1, seed=1), build(1, condition="oracle")]
+    labels = list(labelled(runs))
+    assert len(set(labels)) == 3
+    assert labels[2] == "null, oracle"
+
+
+def test_every_row_of_the_paper_is_a_command_or_a_reason() -> None:
+    rows = missing.wanted({})
+    assert len(rows) == len(published.table("table_4_tasks"))
+    assert all(bool(one.command) != bool(one.cannot) for one in rows)
+    assert not any(one.run for one in rows)
+
+
+def test_latex_and_csv_hold_what_the_table_holds() -> None:
+    made = Table(
+        "100 % of a_b & c", ("x", "y [%]"),
+        (Row((Cell("h"),), "group"), Row((Cell("a_1"), Cell("5.00†", "n 3"))),
+         Row((Cell('q"u,o'), dash("no #1")))),
+    )  # fmt: skip
+    latex = exports.to_latex(made)
+    assert r"a\_1 & 5.00$^\dagger$ {\scriptsize n 3} \\" in latex
+    assert r"100 \% of a\_b \& c" in latex
+    assert r"no \#1" in latex
+    lines = list(csv.reader(io.StringIO(exports.to_csv(made))))
+    assert lines[0] == ["group", "x", "y [%]", "y [%], detail", "y [%], why missing"]
+    assert lines[1] == ["h", "a_1", "5.00†", "n 3", ""]
+    assert lines[2] == ["h", 'q"u,o', "—", "", "no #1"]
