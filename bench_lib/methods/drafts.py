@@ -7,13 +7,43 @@ import importlib
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench_lib import methods
 from bench_lib.errors import BenchError
+from bench_lib.params import EvalParams
 
 TEMPLATE = Path(__file__).parent / "template.txt"
+
+
+@dataclass(frozen=True)
+class DraftParams:
+    """Parameters of 10_new_method; the notebook's comments say what each is for."""
+
+    method: str = "halving"
+    folder: str = ""
+    small: dict = field(default_factory=lambda: {"room": 8})
+    method_args: dict = field(default_factory=dict)
+    source: str = "dollhouse-small"
+    data_root: str = ""
+    backbone: str = "ideal"
+    limit: int = 1
+    seed: int = 42
+    name: str = ""
+
+    def evaluation(self, drafted: Draft) -> EvalParams:
+        """The parameters of 03_eval for the drafted method; another source is another run."""
+        return EvalParams(
+            method=drafted.name,
+            method_args=self.method_args,
+            source=self.source,
+            data_root=self.data_root,
+            backbone=self.backbone,
+            limit=self.limit,
+            seed=self.seed,
+            name=self.name or drafted.label,
+        )
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,13 @@ def test_what_breaks_the_contract_is_noticed(drafted, changes: dict[str, str], n
     assert outcome.message
 
 
+def test_a_faulty_method_is_stopped_by_name(drafted) -> None:
+    outcomes = checks.run(drafted({"> self.room:\n": "> self.room and False:\n"}))
+    with pytest.raises(BenchError, match="2 checks failed: it stays bounded"):
+        checks.require(outcomes)
+    checks.require([o for o in outcomes if o.result != "failed"])
+
+
 def test_every_check_has_been_seen_to_fail() -> None:
     by_the_registry = {"a wrong parameter is refused"}  # no method can break it
     seen = {name for _, name in FAULTS} | by_the_registry

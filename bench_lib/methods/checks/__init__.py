@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench_lib.errors import BenchError
 from bench_lib.methods.checks import answers, memory  # noqa: F401 - they add their checks
 from bench_lib.methods.checks.demand import CHECKS, Broken, Check
 from bench_lib.methods.checks.trial import Trial
@@ -47,9 +48,16 @@ def tried(one: Check, make: Trial) -> Outcome:
     return Outcome(one, "passed")
 
 
+def require(outcomes: Sequence[Outcome]) -> None:
+    """Raise BenchError that names the checks that failed, if any did."""
+    failed = [f"{o.check.name} ({o.message})" for o in outcomes if o.result == "failed"]
+    if failed:
+        raise BenchError(f"{len(failed)} checks failed: {'; '.join(failed)}")
+
+
 def describe() -> Fragment:
     """The contract as a table for a notebook."""
-    rows = [(one.name, one.text, one.only) for one in CHECKS]
+    rows = [(one.name, one.text.replace("`", ""), one.only) for one in CHECKS]
     return _table("What a memory system must do", ("check", "what it asks", "for"), rows)
 
 
