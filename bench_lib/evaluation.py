@@ -30,7 +30,7 @@ from bench_lib.schema import Response, Trajectory
 from bench_lib.serving import serve
 from bench_lib.sources import Dataset
 from bench_lib.states import States
-from bench_lib.tasks import APM_BENCH
+from bench_lib.tasks import APM_BENCH, bench_of
 
 POOL = 16
 """Open calls per trajectory thread of a message model."""
@@ -248,6 +248,11 @@ def select(trajectories: tuple[Trajectory, ...], params: EvalParams) -> dict[str
         for candidate in trajectory.candidates:
             if params.tasks and candidate.task not in params.tasks:
                 continue
+            if bench_of(candidate.task) is not APM_BENCH:
+                raise BenchError(
+                    f"{candidate.id} is of the task {candidate.task}: StreamArena's items can be "
+                    "loaded and scored, but this notebook does not run them yet"
+                )
             taken[candidate.task] = taken.get(candidate.task, 0) + 1
             if params.limit and taken[candidate.task] > params.limit:
                 continue
