@@ -7,7 +7,8 @@ Beside the contract of every method:
     watch(note) -> str        a proactive turn: the Front starts or cancels a Monitor; its words
     alerts(t_s) -> tuple      what Monitors said by then, with observed and delivered stamps
     commit(query, reply)      question and answer become part of the dialogue
-    listen                    speech recognition for the stream's sound, where it is set
+    hear(listen)              speech recognition for the stream's sound
+    on_call                   is given each call of a worker: what it saw, what it said
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import json
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -30,6 +31,7 @@ from bench_lib.streammind import conversation, memory_file, models, search_provi
 from bench_lib.streammind.audio import Listen
 from bench_lib.streammind.frame_buffer import Picture, fitted, picture
 from bench_lib.streammind.front import Outcome, Request
+from bench_lib.streammind.models import Call
 from bench_lib.streammind.monitor import Alert
 from bench_lib.streammind.settings import Settings, settings_of
 from bench_lib.streammind.stream import Stream
@@ -54,12 +56,21 @@ class StreamMind(Settings, Method):
     registrations: Literal["log", "monitor"] = "log"
     search: str = ""
 
+    on_call: Callable[[Call], None] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
     listen: Listen | None = field(default=None, init=False, repr=False, compare=False)
     stream: Stream = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.without = tuple(self.without)  # a list where parameters come from JSON
         self.check()
+
+    def hear(self, listen: Listen) -> Self:
+        """Transcribe the stream's sound with this, from the next `reset` on; returns the method."""
+        self.listen = listen
+        self.wants_audio = True  # type: ignore[misc]
+        return self
 
     def frame_size(self, native: Size) -> Size:
         """The longest side is at most `max_side`."""
@@ -78,6 +89,7 @@ class StreamMind(Settings, Method):
             search_providers.provider(self.search),
             self.listen,
         )
+        self.stream.sink = self.on_call
         if self.clock == "realtime":
             loop = portal()
             loop.start_task(self.stream.live)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -82,6 +82,7 @@ class Stream:
         self.pending = Pending()
         self.skipped: Counter[str] = Counter()
         self.trace: deque[Call] = deque(maxlen=TRACE)
+        self.sink: Callable[[Call], None] | None = None
         self.failure: Exception | None = None
         self._group: TaskGroup | None = None
         self._stopped: anyio.Event | None = None
@@ -342,6 +343,8 @@ class Stream:
         """Keep a path's calls for looking at, and what was rejected for good."""
         self.trace.extend(path.calls)
         for call in path.calls:
+            if self.sink is not None:
+                self.sink(call)
             if call.rejected:
                 body = {"worker": call.worker, "raw": list(call.rejected), "error": call.error}
                 self.write("rejected", call.t_s, call.t_s, body, recorded_s)
