@@ -152,14 +152,15 @@ class _Shelf:
 
     def __init__(self) -> None:
         self.held: dict[str, Any] = {}
-        self._keys: dict[int, str] = {}
+        self._keys: dict[int, tuple[str, Any]] = {}
 
     def put(self, value: Any, written: Callable[[], Any]) -> str:
-        """The key of `value`, which is alive as long as the state that is saved."""
+        """The key of `value`, which is held too: its id would else go to another object."""
         if id(value) not in self._keys:
-            self._keys[id(value)] = key = str(len(self.held))
+            key = str(len(self.held))
+            self._keys[id(value)] = key, value
             self.held[key] = written()
-        return self._keys[id(value)]
+        return self._keys[id(value)][0]
 
 
 def _pack(value: Any, arrays: _Shelf, tensors: _Shelf) -> Any:

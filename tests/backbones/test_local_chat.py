@@ -112,3 +112,15 @@ def test_identity_names_what_changes_replies(tiny: Backbone) -> None:
     assert chat.noise == tiny.noise
     assert chat.frame_size((720, 720), max_pixels=10**6) == (112, 112)
     assert torch.device(chat.device) == tiny.device
+
+
+def test_replies_that_mean_nothing_end_early(tiny: Backbone) -> None:
+    """A memory's writer may be given thousands of tokens; an untrained model would use them all."""
+    chat = LocalChat(tiny)
+    long = Generation(max_new_tokens=60)
+    chat.noise = "untrained"
+    assert chat.complete(asked(Text("Go on.")), FREE, long).usage["completion_tokens"] <= 48
+    assert chat.complete(asked(Text("Go on.")), FREE, SHORT).usage["completion_tokens"] <= 6
+    chat.noise = ""
+    told = chat.complete(asked(Text("Go on.")), FREE, long)
+    assert told.stop == "end" or told.usage["completion_tokens"] == 60
