@@ -560,12 +560,13 @@ def test_saved_and_loaded_it_asks_the_same_and_weighs_the_same(tmp_path):
 def test_the_published_size_follows_from_every_nodes_frames_counted_apart():
     """2.66 GiB an hour is that of raw pixels, with each parent's frames counted once more."""
     side = 512  # 256 tokens of 32 x 32 pixels
-    blank = np.broadcast_to(np.zeros((1, 1, 3), np.uint8), (side, side, 3))
+    pixel = np.zeros((1, 1, 3), np.uint8)
     method = Oasis().attach(Joining())
     method.reset("t", 7)
     method.begin_session(SessionInfo("S001", 0, None, (side, side)))
     for k in range(7200):
-        method.observe(Clip(0, (ArrayFrame(k / 2, blank),)))
+        picture = np.broadcast_to(pixel, (side, side, 3))
+        method.observe(Clip(0, (ArrayFrame(k / 2, picture),)))
     method.end_session(0)
     nodes = method.state.forest.nodes
     leaves = sum(not node.children for node in nodes)
