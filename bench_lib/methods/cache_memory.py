@@ -105,7 +105,7 @@ class CacheMemory(Method):
 
     @abstractmethod
     def evict(self, state: CacheState, chunk: Chunk) -> CacheState:
-        """The state after a chunk was read into its cache; `visual(-1)` of it are the newest."""
+        """The state after a chunk was read into its cache, whose entries are the newest."""
 
     def remember(self, state: CacheState, chunk: Chunk) -> CacheState:
         """The state after a chunk."""
@@ -204,8 +204,11 @@ class CacheMemory(Method):
         for _, run in runs(held):
             new = self._chunk(state, run)
             merged = -(-len(run) // 2) - new.grids
+            after = self.remember(state, new)
             state = replace(
-                self.remember(state, new),
+                after,
+                cache=shared(after.cache),
+                units=joined(after.units),
                 marked=True,
                 grids=state.grids + new.grids,
                 seen=state.seen + len(new.units) + merged * state.lattice[0] * state.lattice[1],
@@ -350,13 +353,22 @@ def best(score: Tensor, room: int, units: Tensor | None = None) -> Tensor:
 
 
 def shared(cache: Cache) -> Cache:
-    """A loaded cache whose layers share positions again."""
+    """The same cache; layers whose positions are equal share them, also after a load."""
     return replace(cache, positions=joined(cache.positions))
 
 
 def joined(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The same tensors, one object where they are equal."""
-    kept: list[Tensor] = []
-    for tensor in tensors:
-        kept.append(next((t for t in kept if torch.equal(t, tensor)), tensor))
-    return tuple(kept)
+    """The same whole numbers, one tensor where they are equal."""
+    own = {id(t): t for t in tensors}
+    if len(own) <= 1:
+        return tensors
+    # Sums first: one look at the device tells most of them apart.
+    sums = torch.stack([t.sum() for t in own.values()]).tolist()
+    kept: dict[tuple[int, int], list[Tensor]] = {}
+    same = {}
+    for (name, tensor), total in zip(own.items(), sums, strict=True):
+        alike = kept.setdefault((tensor.shape[-1], total), [])
+        same[name] = next((t for t in alike if torch.equal(t, tensor)), tensor)
+        if same[name] is tensor:
+            alike.append(tensor)
+    return tuple(same[id(t)] for t in tensors)
