@@ -50,6 +50,11 @@ TEMPLATE = (
     "{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+DEFAULT_SYSTEM = (
+    "{% if messages[0].role != 'system' %}<|im_start|>system\n"
+    "You are a helpful assistant.<|im_end|>\n{% endif %}"
+)
+"""Qwen2.5-VL's template puts this before a dialogue without a system turn; Qwen3-VL's does not."""
 NOISE = "the tiny model is untrained: its weights are random and its answers are noise"
 LEARNED = (
     "the tiny model is trained on the embedded household alone, with the prompt set `compact`; "
@@ -244,6 +249,6 @@ def _side_files(name: str, config: dict[str, Any], learned: bool = False) -> dic
             "pad_token_id": config["text_config"]["pad_token_id"],
             "do_sample": False,
         },
-        "chat_template.jinja": TEMPLATE,
+        "chat_template.jinja": TEMPLATE if third else DEFAULT_SYSTEM + TEMPLATE,
         "bench.json": {"noise": "", "note": LEARNED} if learned else {"noise": NOISE},
     }

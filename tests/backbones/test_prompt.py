@@ -134,7 +134,8 @@ def test_turns_are_those_of_the_tokenizers_template(backbone: Backbone) -> None:
 
 def test_visual_tokens_stand_where_the_template_has_them(tiny: Backbone) -> None:
     pictures = noise_frames(4, uneven(tiny))
-    prompt = Prompt(tiny).turn("user").show(whole(tiny, pictures)).text("What?").end()
+    prompt = Prompt(tiny).turn("system").text(tiny.default_system).end()
+    prompt = prompt.turn("user").show(whole(tiny, pictures)).text("What?").end()
     built = prompt.turn("assistant").build()
     parts = [{"type": "video"}, {"type": "text", "text": "What?"}]
     template = tiny.tokenizer.apply_chat_template(
