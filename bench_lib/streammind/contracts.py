@@ -68,18 +68,6 @@ class FrontReply(Reply):
         return self
 
 
-class FallbackReply(Reply):
-    """The answer when the router gave none."""
-
-    answer: Answer
-
-    @model_validator(mode="after")
-    def _said(self) -> FallbackReply:
-        if not self.answer:
-            raise ValueError("the answer is empty")
-        return self
-
-
 class MonitorReply(Reply):
     """The verdict of one check."""
 

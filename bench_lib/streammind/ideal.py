@@ -107,7 +107,7 @@ def router(kind: str) -> Callable[[Shown], str]:
 
 def fallback(kind: str) -> Callable[[Shown], str]:
     """What can be said from what is there."""
-    return lambda shown: json.dumps({"answer": _reply(shown, kind)})
+    return lambda shown: _reply(shown, kind)
 
 
 for _kind in KINDS:

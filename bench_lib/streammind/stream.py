@@ -135,7 +135,7 @@ class Stream:
             now_s = self.clock.now_s
             if now_s > self.writing.covered_s or self.writing.event:
                 job = self._writer_job(now_s, final=True)
-                await self._finish(job, now_s)
+                self._arrives(job, await job.work(), now_s + job.path.lasts_s)
             self.writer_next_s = math.inf
             await self._drain()
         self.ring.clear()
@@ -198,10 +198,6 @@ class Stream:
         for job, apply in zip(jobs, applies, strict=True):
             self._arrives(job, apply, t_s + job.path.lasts_s)
         self.pending.arrive(t_s)
-
-    async def _finish(self, job: Job, t_s: float) -> None:
-        apply = await job.work()
-        self._arrives(job, apply, t_s + job.path.lasts_s)
 
     def _arrives(self, job: Job, apply: Apply, at_s: float) -> None:
         def arrive(recorded_s: float) -> None:

@@ -30,7 +30,7 @@ QUIET = {
     "memory_writer": {"boundary": False, "text": "something"},
     "summary": {"summary": "a summary"},
     "router": {"answer": "routed"},
-    "fallback": {"answer": "fallen back"},
+    "fallback": "fallen back",
     "recall": {"report": "recalled"},
     "search": {"report": "searched"},
     "distil": {"text": "distilled"},

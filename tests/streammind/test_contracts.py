@@ -7,7 +7,7 @@ import json
 import pytest
 from by_contract import ByContract, agent, ask, begin, entries, feed, monitor_for
 
-from bench_lib.chat.base import ChatError, ContractBroken, TransportError
+from bench_lib.chat.base import ChatError, TransportError
 from bench_lib.measure import counting
 from bench_lib.methods.base import Note
 from bench_lib.streammind import contracts
@@ -85,7 +85,7 @@ def test_a_broken_reply_is_asked_for_once_more_with_its_fault():
 
 
 def test_a_front_that_stays_broken_falls_back_and_both_raw_replies_are_kept():
-    chat = ByContract(front="gibberish", fallback={"answer": "I am not sure"})
+    chat = ByContract(front="gibberish", fallback="I am not sure")
     method = feed(begin(agent(chat)), 0, 4)
     branch = method.branch()
     from bench_lib.methods.base import Generation, Query
@@ -98,8 +98,9 @@ def test_a_front_that_stays_broken_falls_back_and_both_raw_replies_are_kept():
 
 
 def test_what_cannot_be_served_is_an_error_never_an_answer():
-    method = feed(begin(agent(ByContract(front="x", fallback="y"))), 0, 4)
-    with pytest.raises(ContractBroken):
+    lost = ByContract(front="x", fallback=TransportError("gone"))
+    method = feed(begin(agent(lost)), 0, 4)
+    with pytest.raises(ChatError, match="gone"):
         ask(method, "q", 3.5)
     away = feed(begin(agent(ByContract(front=TransportError("away")))), 0, 4)
     with pytest.raises(ChatError, match="away"):

@@ -9,12 +9,15 @@ import pytest
 from arena_walk import GENERATION, agent, answers, arena, clips, info, right
 from by_contract import ByContract, begin, entries, feed, monitor_for
 from by_contract import agent as scripted
+from engine_runs import asks_of, walk
 
+from bench_lib import methods
 from bench_lib.dollhouse.lore import lore
 from bench_lib.dollhouse.observer import IdealChat
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
 from bench_lib.methods.base import Note, Query
+from bench_lib.sources.dollhouse import load
 from bench_lib.stream import Clip
 from bench_lib.streammind.bank import Bank
 
@@ -263,3 +266,30 @@ def test_a_small_store_forgets_frames_and_recall_goes_on():
     [router] = [a for a in chat.of("router") if "recall worker" in a.text]
     assert set(router.ids[:2]) <= set(shown.ids)
     assert len(router.ids) == 8
+
+
+@pytest.mark.parametrize("delivery", ["log", "stream"])
+def test_it_runs_on_apm_bench_like_any_method(tmp_path, delivery):
+    """Six tasks of a small set through the engine; started again, it goes on from its states."""
+    trajectory = load(variant="small").trajectories[1]
+    wanted = ("ER", "EST", "ACR", "OCR", "RCR", "PRM")
+    asks = [a for a in asks_of(trajectory) if a.candidate.task in wanted]
+    asks = list({a.candidate.task: a for a in asks}.values())
+
+    def run():
+        method = methods.load("streammind").attach(IdealChat())
+        with counting() as counts:
+            found, sessions = walk(
+                trajectory, tmp_path, method, asks, keep="all", delivery=delivery
+            )
+        assert [key for key, r in found.items() if not r.passed] == []
+        return {key: r.raw_text for key, r in found.items()}, sessions, counts
+
+    replies, sessions, counts = run()
+    assert len(replies) == len(wanted)
+    again, later, fewer = run()
+    assert again == replies
+    if delivery == "log":
+        assert fewer["memory_writer_calls"] <= counts["memory_writer_calls"]
+        assert len(later) <= len(sessions)
+        assert list(tmp_path.rglob("memory.sqlite"))
