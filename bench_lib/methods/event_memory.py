@@ -16,7 +16,7 @@ from typing import ClassVar
 from bench_lib.chat.base import Chat, Contract, ContractBroken, Message, Part, Text
 from bench_lib.chat.turn import ahead_s, ask
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, Query
+from bench_lib.methods.base import Generation, InputClass, Query
 from bench_lib.methods.frame_window import FrameWindow, Held, Shown, State, instant, thin
 from bench_lib.methods.state import part
 from bench_lib.prompts import PromptSet, load
@@ -52,6 +52,7 @@ class EventMemory(FrameWindow):
         prompts: Prompt set of the writer, or a folder of one's own with the same files.
     """
 
+    input_class: ClassVar[InputClass] = "thinned"
     prompt_base: ClassVar[str] = "summary"
 
     max_frames: int = 1024
