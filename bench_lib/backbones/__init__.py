@@ -41,7 +41,7 @@ def load(
     """
     import torch
 
-    from bench_lib.backbones import hf_compat
+    from bench_lib.backbones import checkpoints, hf_compat
 
     place = _device(device)
     kind = _dtype(dtype, place)
@@ -52,7 +52,9 @@ def load(
     elif place == "meta":
         raise BenchError(f"device 'meta' holds no weights: use rehearse:NAME, not {spec!r}")
     else:
-        parts = hf_compat.load(_folder(spec, seed), spec, place, kind)
+        folder = _folder(spec, seed)
+        read = checkpoints.find(folder) or hf_compat.load
+        parts = read(folder, spec, place, kind)
     with torch.inference_mode():
         return _family(parts.model_type)(parts, attention, max_pixels)
 
@@ -78,6 +80,14 @@ def _family(model_type: str) -> type[Backbone]:
         from bench_lib.backbones.qwen3_vl import Qwen3VL
 
         return Qwen3VL
+    if model_type == "qwen2_vl":
+        from bench_lib.backbones.qwen2_vl import Qwen2VL
+
+        return Qwen2VL
+    if model_type == "siglip_qwen2":
+        from bench_lib.backbones.siglip_qwen2 import SiglipQwen2
+
+        return SiglipQwen2
     from bench_lib.backbones.qwen2_5_vl import Qwen25VL
 
     return Qwen25VL

@@ -42,6 +42,8 @@ class Backbone(ABC):
         noise: Why the output means nothing (untrained, random weights); empty when it does.
         device: Where tensors live.
         dtype: Of weights, embeddings and caches.
+        tuned_for: The method whose own checkpoint it is, or nothing.
+        extra: That method's further tensors, by name.
         width: Numbers per visual token: the decoder's hidden size times (1 + DeepStack levels).
     """
 
@@ -50,6 +52,8 @@ class Backbone(ABC):
     def __init__(self, parts: Parts, kind: str, max_pixels: int | None) -> None:
         self.id = parts.id
         self.noise = parts.noise
+        self.tuned_for = parts.tuned_for
+        self.extra = parts.extra
         self.tokenizer = parts.tokenizer
         self.stop_ids = parts.stop_ids
         self.model = parts.model

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from bench_lib.errors import BenchError
 
 CLASSES = {
+    "qwen2_vl": "Qwen2VLForConditionalGeneration",
     "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
     "qwen3_vl": "Qwen3VLForConditionalGeneration",
 }
@@ -23,7 +25,11 @@ _ENDS_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Parts:
-    """A loaded checkpoint. `noise` says why its output means nothing, or is empty."""
+    """A loaded checkpoint.
+
+    `noise` says why its output means nothing, or is empty. `tuned_for` names the method whose own
+    checkpoint it is, `extra` holds that method's further tensors.
+    """
 
     id: str
     noise: str
@@ -32,18 +38,21 @@ class Parts:
     tokenizer: Any
     preprocessor: dict[str, Any]
     stop_ids: frozenset[int]
+    tuned_for: str = ""
+    extra: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
 def build(config: Any, dtype: torch.dtype) -> Any:
     """The library's model of a configuration, with the library's initialisation."""
-    return _class(config.model_type)._from_config(config, dtype=dtype, attn_implementation="sdpa")
+    cls = model_class(config.model_type)
+    return cls._from_config(config, dtype=dtype, attn_implementation="sdpa")
 
 
 def config_of(model_type: str, values: dict[str, Any]) -> Any:
     """The library's configuration object of a family."""
     import transformers
 
-    config_name = _class(model_type).config_class.__name__
+    config_name = model_class(model_type).config_class.__name__
     return getattr(transformers, config_name)(**values)
 
 
@@ -56,18 +65,37 @@ def load(folder: Path, name: str, device: str, dtype: torch.dtype) -> Parts:
         if not (folder / needed).exists():
             raise BenchError(f"{folder} is no vision-language checkpoint: {needed} is missing")
     config = _json(folder / "config.json")
-    cls = _class(config.get("model_type", "?"))
+    cls = model_class(config.get("model_type", "?"))
     model = cls.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
+    model = model.to(device).eval().requires_grad_(False)
+    return around(folder, name, model, config["model_type"])
+
+
+def around(
+    folder: Path,
+    name: str,
+    model: Any,
+    model_type: str,
+    tuned_for: str = "",
+    preprocessor: dict[str, Any] | None = None,
+    extra: Mapping[str, torch.Tensor] | None = None,
+) -> Parts:
+    """A model that was read with what lies beside its weights in `folder`.
+
+    `preprocessor` is given where the folder has none.
+    """
     words = tokenizer(folder)
     note = folder / "bench.json"
     return Parts(
         id=f"{name}@{revision(folder)}",
         noise=_json(note)["noise"] if note.exists() else "",
-        model_type=config["model_type"],
-        model=model.to(device).eval().requires_grad_(False),
+        model_type=model_type,
+        model=model,
         tokenizer=words,
-        preprocessor=_json(folder / "preprocessor_config.json"),
+        preprocessor=preprocessor or _json(folder / "preprocessor_config.json"),
         stop_ids=stop_ids(words, folder / "generation_config.json"),
+        tuned_for=tuned_for,
+        extra=extra or {},
     )
 
 
@@ -132,15 +160,21 @@ def stop_ids(tokenizer: Any, generation_config: Path | None = None) -> frozenset
     return frozenset(ends)
 
 
-def _class(model_type: str) -> Any:
-    import transformers
-
+def model_class(model_type: str) -> Any:
+    """The library's class of a family; raises BenchError for one without a family file here."""
     if model_type not in CLASSES:
         known = ", ".join(sorted(CLASSES))
         raise BenchError(f"no backbone family for model_type {model_type!r}; known: {known}")
+    return getattr(library(), CLASSES[model_type])
+
+
+def library() -> Any:
+    """The transformers library, which from then on says nothing below an error."""
+    import transformers
+
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    return getattr(transformers, CLASSES[model_type])
+    return transformers
 
 
 def _json(path: Path) -> dict[str, Any]:

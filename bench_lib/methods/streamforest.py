@@ -159,7 +159,7 @@ class Streamforest(Tuned, TokenMemory):
         """See `TokenMemory.remember`."""
         if self.mode == "batch":
             return replace(memory, frames=(*memory.frames, *grids))
-        forest, plan = memory.forest, self._plan(lattice)
+        forest, plan = memory.forest, self._plan(grids[0], lattice)
         for look in grids:
             forest = trees.added(forest, self._coded(look, look.number, lattice), plan)
             forest = trees.settled(forest, plan)
@@ -171,7 +171,10 @@ class Streamforest(Tuned, TokenMemory):
         """What a question reads."""
         if self.mode == "streaming":
             return memory.forest
-        forest, plan = Forest(), self._plan(lattice)
+        forest = Forest()
+        if not memory.frames:
+            return forest
+        plan = self._plan(memory.frames[0], lattice)
         for frame, i in enumerate(pace.thinned(len(memory.frames), self.max_frames)):
             forest = trees.added(forest, self._coded(memory.frames[i], frame, lattice), plan)
         return trees.settled(forest, plan)
@@ -180,15 +183,14 @@ class Streamforest(Tuned, TokenMemory):
         """A look with the codes of its place in the stream, on the tower's last level."""
         if not self.add_codes:
             return look
-        hidden, tokens = self._hidden(), look.tokens
+        hidden, tokens = self._hidden(look), look.tokens
         added = codes(frame, lattice, hidden, self.period).to(tokens)
         coded = torch.cat((tokens[:, :hidden] + added, tokens[:, hidden:]), dim=1)
         return replace(look, tokens=coded)
 
-    def _hidden(self) -> int:
+    def _hidden(self, look: Look) -> int:
         """Numbers of a token on the tower's last level."""
-        channels = self.served.config.vision_config.hidden_size
-        hidden = self.served.preparation.merge**2 * channels
+        hidden = look.tokens.shape[1] // (1 + self.served.deep)
         if hidden % self.heads or hidden % 16:
             raise BenchError(
                 f"streamforest: a token of {self.served.id} has {hidden} numbers: heads must "
@@ -196,7 +198,7 @@ class Streamforest(Tuned, TokenMemory):
             )
         return hidden
 
-    def _plan(self, lattice: tuple[int, int]) -> Plan:
+    def _plan(self, look: Look, lattice: tuple[int, int]) -> Plan:
         whole = min(self.whole_tokens, lattice[0] * lattice[1])
         short = min(self.short_tokens, whole)
         return Plan(
@@ -209,7 +211,7 @@ class Streamforest(Tuned, TokenMemory):
             self.quota,
             (self.unlike_weight, self.recent_weight, self.merged_weight),
             self.heads,
-            self._hidden(),
+            self._hidden(look),
         )
 
     # The prompt -----------------------------------------------------------------------------------
@@ -223,7 +225,8 @@ class Streamforest(Tuned, TokenMemory):
         for seen in state.sessions:
             if self.session_marker and seen.position in self.reached(state.memory):
                 prompt.text(marker(seen))
-        flat = torch.cat(trees.tokens(forest, self._plan(state.lattice)))
+        plan = self._plan(forest.newest[0], state.lattice)
+        flat = torch.cat(trees.tokens(forest, plan))
         tokens = self.served.project(self._features(flat))[0]
         if not self.trained:
             prompt.control("<|vision_start|>")
@@ -235,9 +238,8 @@ class Streamforest(Tuned, TokenMemory):
 
     def _features(self, tokens: Tensor) -> Tensor:
         """Tokens `[n, d]` as the features of one grid, `[1, levels, n, merge**2, channels]`."""
-        merge = self.served.preparation.merge**2
-        channels = self.served.config.vision_config.hidden_size
-        return tokens.view(len(tokens), -1, merge, channels).transpose(0, 1)[None]
+        levels, merge = 1 + self.served.deep, self.served.preparation.merge**2
+        return tokens.view(len(tokens), levels, merge, -1).transpose(0, 1)[None]
 
     def _message(self, state: TokenState, forest: Forest) -> str:
         shown = forest.passed + len(forest.short) + len(forest.newest)

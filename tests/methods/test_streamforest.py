@@ -117,7 +117,7 @@ def test_codes_are_added_to_what_is_kept(backbone: Backbone) -> None:
     for m in (method, bare):
         session(m, 0, frames)
     newest, plain = (m.state.memory.forest.newest[0].tokens for m in (method, bare))
-    hidden = method._hidden()
+    hidden = method._hidden(bare.state.memory.forest.newest[0])
     expected = plain[:, :hidden] + codes(4, method.state.lattice, hidden)
     torch.testing.assert_close(newest[:, :hidden], expected)
     torch.testing.assert_close(newest[:, hidden:], plain[:, hidden:])  # DeepStack has none
@@ -168,7 +168,7 @@ def siglip() -> SimpleNamespace:
         vision=vision,
         lattice=lambda size: (27, 27),
         preparation=SimpleNamespace(merge=1, factor=14),
-        config=SimpleNamespace(vision_config=SimpleNamespace(hidden_size=1_152)),
+        deep=0,
     )
 
 
