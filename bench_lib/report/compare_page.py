@@ -66,9 +66,9 @@ def commands(job: Comparison) -> Section:
     title = "Commands that are still missing"
     rows = missing.wanted(job.materials)
     needed = [one for one in rows if one.command and not one.run]
-    text = "\n".join(f"# {one.row}\n{one.command}" for one in needed)
-    note = "SOURCE, FOLDER, MODEL and URL are yours: the data and the server. Methods without a "
-    note += "preset take the model that table 5 of the paper names."
+    text = "\n\n".join(f"# {one.row}\n{one.command}" for one in needed)
+    note = "SOURCE, FOLDER and URL are yours: the data and the server. Models are named as in "
+    note += "table 5 of the paper; give the id or the folder that you have."
     heading = f"{len(needed)} of {plural(len(rows), 'row')} of APM-Bench's main tables"
     pieces: list[Piece] = [Listing(heading, text or "none", note)]
     cannot = tuple(Row((Cell(one.row), Cell(one.cannot))) for one in rows if one.cannot)

@@ -185,7 +185,7 @@ def failed(job: Comparison) -> Table:
             rate = Cell(f"{one['rate_pct']:.2f}{dagger(job, label, 'run')}")
         unjudged = int(job.runs[label].rows["unjudged"].sum())
         cells = (
-            Cell(label), _why(job, label, "run"),
+            Cell(label + dagger(job, label, "run")), _why(job, label, "run"),
             Cell(f"{one['scored']:,}", f"/ {one['expected']:,}"), rate,
             *(Cell(f"{one[name]:,}") for name in counts), Cell(f"{unjudged:,}"),
         )  # fmt: skip
@@ -203,8 +203,8 @@ def failed(job: Comparison) -> Table:
             rows.append(Row((*cells, *blank)))
     columns = ("system", "comparable", "replies / asks", "unparsed [%]",
                *(c.replace("_", " ") for c in counts), "no verdict")  # fmt: skip
-    return Table("Failures by kind", columns, tuple(rows), MARKED + "Unparsed replies count as "
-                 "wrong; refused, error and not run are missing, not wrong.")  # fmt: skip
+    note = MARKED + "Unparsed replies count as wrong; refused, error and not run are missing."
+    return Table("Replies by outcome", columns, tuple(rows), note, texts=2)
 
 
 def _printed(job: Comparison, system: str, measure: str) -> float:

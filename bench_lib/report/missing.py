@@ -61,9 +61,16 @@ def _command(method: str, backbone: str, name: str) -> str:
         if method == "raw_video" and name in SMALL_CONTEXT:
             words.append("-y 'method_args: {max_frames: 128}'")
     elif not preset.exists():
-        words.append("-p backbone 'MODEL'")
+        words.append(f"-p backbone '{_named(name)}'")
     words.append("-p source SOURCE -p data_root FOLDER")
     return " \\\n    ".join(words)
+
+
+def _named(method: str) -> str:
+    """The model that table 5 of the paper names; its owner on the hub is not printed there."""
+    rows = published.table("table_5_backbones")
+    found = rows[rows["method"] == method]["backbone"]
+    return str(found.iloc[0]) if len(found) else "MODEL"
 
 
 def _present(runs: dict[str, Material], method: str, backbone: str) -> str:
