@@ -81,6 +81,8 @@ class StreamMind(Settings, Method):
         self._open(seed)
 
     def _open(self, seed: int) -> None:
+        if "stream" in vars(self):
+            portal().call(self.stream.stop)
         settings = settings_of(self)
         self.stream = Stream(
             settings,
