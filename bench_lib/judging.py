@@ -14,6 +14,7 @@ import pandas as pd
 
 from bench_lib import chat, paths, prompts
 from bench_lib.chat.cache import CachedChat
+from bench_lib.chat.redact import redacted
 from bench_lib.errors import BenchError
 from bench_lib.methods.base import Generation
 from bench_lib.params_scores import JudgeParams
@@ -102,7 +103,11 @@ class Judging:
             return judge_page.calls(self)
         run, params = self.material.run, self.params
         known = run.manifest().get("facts", {}).get("judges", {})
-        about = {"judge": params.judge, "prompts": params.prompts, "args": params.judge_args}
+        about = {
+            "judge": redacted(params.judge),
+            "prompts": params.prompts,
+            "args": params.judge_args,
+        }
         run.note(judges={**known, self.judge: about})
         for variant in ("plain", *params.variants):
             self.outcomes[variant] = judge(
