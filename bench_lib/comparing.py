@@ -210,7 +210,7 @@ def marks(material: Material) -> tuple[str, ...]:
         "toy model" if backbones.homemade(model) else "",
         "no model" if model in ("none", "") else "",
         "stock weights" if args.get("weights") == "stock" else "",
-        "thinned replay" if facts.get("input_class") == "thinned" else "",
+        _thinned(params.method, str(facts.get("input_class", ""))),
         f"prompts {params.prompts}" if params.prompts != "apm" else "",
         "" if params.condition == "standard" else _condition(material),
         f"memory {params.memory}" if params.memory != "own" else "",
@@ -232,6 +232,12 @@ def _judge(material: Material) -> str:
     return "rule judge" if material.judged.judge.startswith("ideal") else ""
 
 
+def _thinned(method: str, input_class: str) -> str:
+    """Where a streaming method was run over a thinned prefix; raw_video is thinned by design."""
+    by_design = method in methods.available() and methods.load(method).input_class == "thinned"
+    return "thinned replay" if input_class == "thinned" and not by_design else ""
+
+
 def _scaled(method: str, args: dict[str, Any]) -> str:
     """Settings of the method that are neither its defaults nor those of a preset of the paper."""
     if method not in methods.available():
@@ -244,7 +250,9 @@ def _scaled(method: str, args: dict[str, Any]) -> str:
     own = [
         f"{name} {value} ({usual[name]})"
         for name, value in args.items()
-        if name in usual and name != "weights" and _plain(value) != _plain(usual[name])
+        if name in usual
+        and name not in ("weights", "form")
+        and _plain(value) != _plain(usual[name])
     ]
     return f"scaled: {', '.join(own)}" if own else ""
 
