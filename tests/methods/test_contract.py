@@ -50,6 +50,6 @@ def test_a_method_keeps_the_contract_on_another_model(name: str, check: checks.C
     kind = methods.find(name).model
     if kind == "none":
         pytest.skip("no model serves it")
-    if name == "text_summary" and check.name == "the last session is remembered":
+    if name in ("text_summary", "streammind") and check.name == "the last session is remembered":
         pytest.skip("an untrained model writes no JSON, so its summaries are empty")
     tried(name, check, "tiny" if kind == "chat" else "tiny-qwen3")
