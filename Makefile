@@ -27,8 +27,8 @@ test: lint
 
 test-vllm:
 	$(SYSTEM_PYTHON) bench_lib/install.py .venv-vllm --vllm
-	.venv-vllm/bin/python -m pytest -s tests/vllm
-	.venv-vllm/bin/python tests/vllm/passed.py record
+	.venv-vllm/bin/python -m pytest -s tests/served
+	.venv-vllm/bin/python tests/served/passed.py record
 
 test-slow: $(READY)
 	$(PYTHON) -m pytest --slow

