@@ -138,13 +138,18 @@ class Material:
                 "number": record["position"] + 1,
                 "duration_s": record["duration_s"],
                 "prior_s": record["prior_s"],
-                "prior_bytes": sum(record["prior_bytes"].values()) + record["note_bytes"],
+                "prior_bytes": stored(record["prior_bytes"]) + record["note_bytes"],
                 "tokens_kept": record["tokens_kept"],
                 "tokens_seen": record["tokens_seen"],
             }
             for record in self.sessions
         ]
         return pd.DataFrame(rows, columns=SESSION_COLUMNS)
+
+
+def stored(sizes: Mapping[str, int]) -> int:
+    """Bytes of a state; weights that learn are shown by kind and not counted (APM-Bench, B.3)."""
+    return sum(size for kind, size in sizes.items() if kind != "weights")
 
 
 COLUMNS = (

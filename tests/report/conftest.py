@@ -201,7 +201,7 @@ def session_records(owner: Trajectory, holds: str = "kv") -> list[dict[str, Any]
                 "position": at,
                 "duration_s": SESSION_S,
                 "prior_s": SESSION_S * at,
-                "prior_bytes": {"kv": kv, "index": 64 * at} if kv else {},
+                "prior_bytes": {"kv": kv, "index": 64 * at, "weights": 9_999} if kv else {},
                 "note_bytes": 30 * at if holds == "kv" else 0,
                 "served": "decord",
                 "error": "",
