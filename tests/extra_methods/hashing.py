@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation, Method, Note, Query, Reply
 from bench_lib.stream import Clip, SessionInfo
-
 
 _calls: dict[str, int] = {}
 _lock = threading.Lock()
@@ -26,7 +26,7 @@ def _mark(what: str) -> None:
     with _lock:
         _calls[what] = _calls.get(what, 0) + 1
         if log := os.environ.get("TEST_LOG"):
-            with open(log, "a") as file:
+            with Path(log).open("a") as file:
                 file.write(f"{what}\n")
         if os.environ.get("TEST_DIE") == f"{what}:{_calls[what]}":
             os.kill(os.getpid(), signal.SIGKILL)

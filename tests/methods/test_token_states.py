@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import token_laws as laws
 from token_laws import begun, film, session
 
@@ -25,6 +26,7 @@ CASES = (
 )
 
 
+@pytest.mark.slow  # the contract of all methods asks it of each in its usual form
 def test_a_new_process_answers_from_saved_states(tmp_path: Path) -> None:
     saved = []
     for i, (name, spec, args) in enumerate(CASES):

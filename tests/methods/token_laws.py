@@ -74,19 +74,19 @@ def logits(method: Method, query: Query = QUERY) -> np.ndarray:
 def branches_leave_no_trace(make: Make) -> None:
     """Branches observe and answer, at several moments; the trunk goes on as if there were none."""
     trunk, alone = make(), make()
-    session(trunk, 0, film(40), end=False)
-    session(alone, 0, film(40), end=False)
+    session(trunk, 0, film(24), end=False)
+    session(alone, 0, film(24), end=False)
     before, kept = logits(trunk), dict(trunk.state_bytes())
-    branches = [trunk.branch() for _ in range(3)]
+    branches = [trunk.branch() for _ in range(2)]
     for i, branch in enumerate(branches):
-        branch.observe(Clip(0, tuple(film(49 + 8 * i, seed=i)[40:])))
+        branch.observe(Clip(0, tuple(film(33 + 8 * i, seed=i)[24:])))
         branch.respond(QUERY, SHORT)
     assert np.array_equal(logits(trunk), before)
     assert trunk.state_bytes() == kept
     assert not np.array_equal(logits(branches[0]), logits(branches[1]))
     for method in (trunk, alone):
         method.end_session(0)
-        session(method, 1, film(40, seed=1))
+        session(method, 1, film(24, seed=1))
     assert np.array_equal(logits(trunk), logits(alone))
 
 
@@ -116,13 +116,13 @@ def hardly_anything_is_answered(make: Make) -> None:
 def a_loaded_state_goes_on(make: Make, name: str, folder: Path, **args: Any) -> None:
     """Saved between sessions, loaded into a fresh method: the rest of the stream ends the same."""
     straight = make()
-    session(straight, 0, film(61))
+    session(straight, 0, film(37))
     straight.save(folder)
     resumed = methods.load(name, **args).attach(straight.served)
     resumed.load(folder)
     assert resumed.state_bytes() == straight.state_bytes()
     for method in (straight, resumed):
-        session(method, 1, film(47, seed=1))
+        session(method, 1, film(27, seed=1))
     assert np.array_equal(logits(straight), logits(resumed))
 
 
@@ -157,7 +157,7 @@ def a_new_process_answers_alike(saved: Sequence[tuple[Method, Path, str, dict]])
         assert np.array_equal(np.load(folder / "logits.npy"), reply.logits)
 
 
-def a_ceiling_holds(make: Make, seconds: int = 80, times: int = 4) -> list[dict[str, int]]:
+def a_ceiling_holds(make: Make, seconds: int = 48, times: int = 4) -> list[dict[str, int]]:
     """State bytes after each of several sessions; the later ones take no more than the first."""
     method = make()
     assert method.bounded
