@@ -8,6 +8,7 @@ a process of its own (`decode`), so that no file can take the caller down or hol
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,7 @@ class Sample:
     audio: NDArray[np.float32] | None = None
 
 
-class SessionStream:
+class SessionStream(ABC):
     """The samples of one pass over a session, in order. Close it, or use it as a context manager.
 
     Attributes:
@@ -99,10 +100,11 @@ class SessionStream:
     decode_s: float = 0.0
     served: str = ""
 
+    @abstractmethod
     def __iter__(self) -> Iterator[Sample]:
         """Yield the samples. Raises VideoError where the pictures stop."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Stop reading and give everything back; may be called again."""
 
