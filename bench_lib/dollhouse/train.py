@@ -35,10 +35,10 @@ from bench_lib.dollhouse.train_vision import Readout, looked_at, opened
 from bench_lib.dollhouse.world import World
 
 STAGES = {
-    "letters": Stage("letters", 900, 2e-3, ("letter", 0.97)),
+    "letters": Stage("letters", 3_000, 2e-3, ("letter", 0.97)),
     "captions": Stage("captions", 3_000, 1.5e-3, ("content", 0.97)),
     "stories": Stage("stories", 4_000, 1.5e-3),
-    "vision": Stage("vision", 3_000, 1.5e-3),
+    "vision": Stage("vision", 4_000, 1.5e-3),
     "seen": Stage("seen", 1_500, 6e-4),
 }
 """In their order; about two hours on one free core."""
@@ -146,18 +146,15 @@ def main() -> None:
     for name, stage in STAGES.items():
         if given.only and name != given.only:
             resume(given.folder / f"{name}.pt", tower if name == "vision" else text)
-        elif name == "vision":
-            step = vision(model, tokenizer, given.seed)
-            fit(stage, given.folder, tower, tower.parameters(), step)
+            continue
+        if name == "vision":
+            part, step = tower, vision(model, tokenizer, given.seed)
+        elif name == "letters":
+            part, step = text, letters(model, clerk, given.seed, 24)
         else:
-            if name == "letters":
-                step = letters(model, clerk, given.seed, 24)
-            else:
-                eyes = eyes_of(model, tokenizer, given.seed, given.folder)
-                seen = eyes if name == "seen" else None
-                step = stories(model, clerk, given.seed, TOKENS, name, seen)
-            fit(stage, given.folder, text, text.parameters(), step)
-        if name == given.only:
+            eyes = eyes_of(model, tokenizer, given.seed, given.folder) if name == "seen" else None
+            part, step = text, stories(model, clerk, given.seed, TOKENS, name, eyes)
+        if not fit(stage, given.folder, part, part.parameters(), step) or name == given.only:
             break
 
 

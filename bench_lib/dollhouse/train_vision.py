@@ -6,6 +6,7 @@ readable: the right word ahead of all others of the field, or nothing where ther
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ OF_CELL: dict[int, tuple[str, ...]] = {
 }
 """The fields that a token may say, beside the room."""
 _WORLDS, _EACH = 1_000_000, 5
+_LOTS = 5
 _PRESENT, _ABSENT = 10.0, 5.0
 """Scores of a word that is there, and of nothing."""
 
@@ -122,10 +124,22 @@ def fresh(rng: np.random.Generator, size: int) -> tuple[Tensor, list[list[Says]]
 
 
 def steps(backbone: Qwen25VL, readout: Readout, seed: int, size: int) -> Step:
-    """Training steps, `size` fresh scenes each."""
+    """Training steps, `size` scenes each.
+
+    Drawing takes three times as long as learning, so each scene is used about twice: a lot is drawn
+    every second step, and a step takes its scenes from the last few.
+    """
+
+    @functools.lru_cache(_LOTS)
+    def lot(number: int) -> tuple[Tensor, list[list[Says]]]:
+        return fresh(np.random.default_rng((seed, 2, number)), size)
 
     def step(number: int) -> Any:
-        return loss(backbone, readout, *fresh(np.random.default_rng((seed, 2, number)), size))
+        lots = [lot(k) for k in range(max(0, number // 2 + 1 - _LOTS), number // 2 + 1)]
+        pairs = torch.cat([pairs for pairs, _ in lots])
+        said = [one for _, lot_said in lots for one in lot_said]
+        taken = np.random.default_rng((seed, 4, number)).choice(len(said), size, replace=False)
+        return loss(backbone, readout, pairs[taken], [said[int(i)] for i in taken])
 
     return step
 
