@@ -6,6 +6,8 @@ The trunk sees the stream and never a question; questions are asked on branches.
     branch()                     a second object that shares tensors and owns what it changes
     on a branch:                 observe(clip)   note(note)   respond(query, generation)
     commit(query, reply)         trunk only: the one way a turn becomes part of memory
+    watch(note, key)             trunk only: an instruction to speak up when something happens
+    alerts(t_s)                  what it has said of its own accord by then
     save(folder) / load(folder)  between sessions
     state_bytes()                bytes of the state by kind
 
@@ -91,6 +93,20 @@ class Reply:
     logits: NDArray[np.float32] | None = None
 
 
+@dataclass(frozen=True)
+class Alert:
+    """A method spoke up for the watch `key`. Times are seconds of the session.
+
+    `observed_s` is that of the newest frame it had seen, `delivered_s` when its words were out;
+    they differ where a model takes time of the stream.
+    """
+
+    key: str
+    text: str
+    observed_s: float
+    delivered_s: float
+
+
 class Refused(Exception):
     """The method declines to answer this query; recorded as `refused`, never as wrong."""
 
@@ -107,6 +123,9 @@ class Method(ABC):
     `notes_touch_state`: notes change its memory, so they can be delivered in the stream.
     `sees`: its answers depend on the video; baselines that look away say no.
     `forks`: `branch` works; where it does not, the engine rebuilds the trunk for each probe.
+    `causal`: how it attends to time: True where a frame is encoded without later ones.
+    `watches`: it can be told to speak up (`watch`). `tools`: it can look things up outside the
+    video.
     """
 
     name: ClassVar[str] = ""
@@ -119,6 +138,9 @@ class Method(ABC):
     needs_weights: ClassVar[bool] = False
     sees: ClassVar[bool] = True
     forks: ClassVar[bool] = True
+    causal: ClassVar[bool] = True
+    watches: ClassVar[bool] = False
+    tools: ClassVar[bool] = False
 
     fps: float = 1.0
     clip_frames: int = 8
@@ -161,7 +183,24 @@ class Method(ABC):
         """Answer from what has been observed so far."""
 
     def commit(self, query: Query, reply: Reply) -> None:  # noqa: B027 - an optional hook
-        """Make a turn part of the memory (benchmarks with one dialogue per video)."""
+        """Make a turn part of the memory (benchmarks with one dialogue per video).
+
+        A method that does not override this gets earlier turns as notes of the next query.
+        """
+
+    def watch(self, note: Note, key: str) -> str:
+        """Take an instruction to speak up while the stream goes on; returns the acknowledgement.
+
+        Only called on methods that say `watches`; each instruction has a key of its own.
+        """
+        raise Refused(f"{self.name} cannot speak unasked")
+
+    def unwatch(self, key: str) -> None:  # noqa: B027 - an optional hook
+        """A watch is over: it has spoken, or nobody waits for it any longer."""
+
+    def alerts(self, t_s: float) -> tuple[Alert, ...]:
+        """What was delivered by `t_s` seconds of the current session, in order of delivery."""
+        return ()
 
     @property
     def caveat(self) -> str:

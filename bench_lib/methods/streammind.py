@@ -4,9 +4,6 @@ The trunk ingests at 2 fps, writes its memory every four seconds and watches; a 
 Front Worker on a branch, with the clock standing still. See `bench_lib.streammind` for the parts.
 
 Beside the contract of every method:
-    watch(note) -> str        a proactive turn: the Front starts or cancels a Monitor; its words
-    alerts(t_s) -> tuple      what Monitors said by then, with observed and delivered stamps
-    commit(query, reply)      question and answer become part of the dialogue
     hear(listen)              speech recognition for the stream's sound
     on_call                   is given each call of a worker: what it saw, what it said
 """
@@ -23,7 +20,7 @@ from typing import Any, Literal, Self
 
 from bench_lib.chat.turn import later
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, Method, Note, Query, Refused, Reply
+from bench_lib.methods.base import Alert, Generation, Method, Note, Query, Refused, Reply
 from bench_lib.methods.frame_window import logged
 from bench_lib.prompts import load as load_prompts
 from bench_lib.stream import Clip, SessionInfo, Size
@@ -32,7 +29,6 @@ from bench_lib.streammind.audio import Listen
 from bench_lib.streammind.frame_buffer import Picture, fitted, picture
 from bench_lib.streammind.front import Outcome, Request
 from bench_lib.streammind.models import Call
-from bench_lib.streammind.monitor import Alert
 from bench_lib.streammind.settings import Settings, settings_of
 from bench_lib.streammind.stream import Stream
 from bench_lib.streammind.threads import portal
@@ -50,6 +46,8 @@ class StreamMind(Settings, Method):
 
     model = "chat"
     notes_touch_state = True
+    watches = True
+    tools = True
 
     fps: float = 2.0
     clip_frames: int = 8
@@ -139,18 +137,19 @@ class StreamMind(Settings, Method):
             t_s = self._t_s(note.t_s)
             portal().call(self.stream.say, "user", note.text, t_s, t_s)
 
-    def watch(self, note: Note, qid: str = "") -> str:
-        """A proactive turn while the stream goes on; what the Front says to it.
-
-        `qid` comes back with the alerts of a Monitor that this starts. Raises ChatError.
-        """
-        request = Request(note.text, qid=qid)
+    def watch(self, note: Note, key: str = "") -> str:
+        """A proactive turn: the Front starts or cancels a Monitor and says so; raises ChatError."""
+        request = Request(note.text, qid=key)
         return portal().call(conversation.tell, self.stream, request, self._t_s(note.t_s)).text
 
     def alerts(self, t_s: float) -> tuple[Alert, ...]:
-        """What was delivered by an instant of the current session, in stream time."""
-        end_s = self._t_s(t_s) + 1e-6
-        return tuple(a for a in self.stream.alerts if a.delivered_s <= end_s)
+        """What Monitors said by then, with observed and delivered stamps."""
+        offset_s = self.stream.offset_s
+        return tuple(
+            Alert(a.qid, a.text, a.observed_s - offset_s, a.delivered_s - offset_s)
+            for a in self.stream.alerts
+            if offset_s <= a.delivered_s <= self._t_s(t_s) + 1e-6
+        )
 
     def respond(self, query: Query, generation: Generation) -> Reply:
         """A reactive turn; raises ChatError, Refused. The workers' own limits count, not these."""

@@ -77,7 +77,7 @@ def test_an_alert_is_not_there_before_its_delivery():
     method = watched(6.0, latency_s=1.0)
     assert method.alerts(6.5) == ()
     [alert] = method.alerts(7.0)
-    assert (alert.observed_s, alert.delivered_s, alert.qid) == (6.0, 7.0, "q")
+    assert (alert.observed_s, alert.delivered_s, alert.key) == (6.0, 7.0, "q")
 
 
 @pytest.mark.parametrize("latency", [0.0, 3.0, [0.5, 1.0, 5.0]])
