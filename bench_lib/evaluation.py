@@ -17,8 +17,10 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from bench_lib import methods, prompts, sources
+from bench_lib.again import ask_again
 from bench_lib.answer import MAX_NEW_TOKENS, Setting
 from bench_lib.ask import Ask
+from bench_lib.dense import dense, unscored
 from bench_lib.engine import Walk
 from bench_lib.errors import BenchError
 from bench_lib.feeds import Episode, by_session, episodes, foreign
@@ -30,7 +32,7 @@ from bench_lib.schema import Response, Trajectory
 from bench_lib.serving import serve
 from bench_lib.sources import Dataset
 from bench_lib.states import States
-from bench_lib.tasks import APM_BENCH, bench_of
+from bench_lib.tasks import APM_BENCH, bench_of, task_of
 
 POOL = 16
 """Open calls per trajectory thread of a message model."""
@@ -94,7 +96,7 @@ class Evaluation:
     def overview(self) -> pd.DataFrame:
         """What will be asked: asks by task and polarity, with candidates."""
         rows = [
-            (ask.candidate.task, ask.probe.polarity or "question", ask.candidate.id)
+            (ask.candidate.task, ask.probe.polarity or unscored(ask.probe.id), ask.candidate.id)
             for asks in self.asks.values()
             for ask in asks
         ]
@@ -174,6 +176,7 @@ class Evaluation:
                         pool.shutdown(cancel_futures=True)
                         raise
         self.run.sync()
+        ask_again(self, progress)
         if busy:
             print(f"left to another process that is at work on them: {', '.join(busy)}")
 
@@ -256,7 +259,8 @@ def select(trajectories: tuple[Trajectory, ...], params: EvalParams) -> dict[str
             taken[candidate.task] = taken.get(candidate.task, 0) + 1
             if params.limit and taken[candidate.task] > params.limit:
                 continue
-            for probe in candidate.probes:
+            more = dense(task_of(candidate.task), trajectory, candidate, params.probe_every_s)
+            for probe in (*candidate.probes, *more):
                 closed = {"inclusive": True, "exclusive": False}.get(params.cutoff, probe.closed)
                 asks.append(Ask(candidate, probe.model_copy(update={"closed": closed})))
         chosen[trajectory.id] = tuple(asks)

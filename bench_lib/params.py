@@ -87,6 +87,8 @@ class EvalParams:
     seed: int = 42
     question: str = ""
     at: str = ""
+    probe_every_s: float = 0.0
+    repeat: int = 0
     reader: str = "pyav"
     store: str = "none"
     store_gib: float = 20.0
@@ -124,7 +126,9 @@ class EvalParams:
             _choice("max_new_tokens", kind, tuple(MAX_NEW_TOKENS))
         for code in self.tasks:
             APM_BENCH.task(code)
-        for name in ("limit", "recent", "max_pixels", "fps", "temperature"):
+        for name in (
+            "limit", "recent", "max_pixels", "fps", "temperature", "probe_every_s", "repeat",
+        ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise BenchError(
                     f"parameter {name} must not be negative, not {getattr(self, name)}"

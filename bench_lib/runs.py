@@ -35,7 +35,7 @@ from bench_lib.schema import Response, Trajectory
 
 NOT_IDENTITY = (
     "device", "shard", "workers", "data_root", "store_gib", "limit", "tasks",
-    "trajectories", "name", "question", "at",
+    "trajectories", "name", "question", "at", "probe_every_s", "repeat",
 )  # fmt: skip
 """Parameters that do not change what an answer is; all others, and the versions, identify a run."""
 VERSIONS = ("torch", "transformers", "decord", "av")
