@@ -2,15 +2,18 @@
 
 A source file defines `load(data_root: str) -> Dataset`. What it yields is checked here once more by
 the rules that hold for all of them; an offending record is quarantined with its reason, counted,
-and the rest goes on.
+and the rest goes on. A source may have knobs, in `KNOBS` with their defaults; they are part of its
+name, and so of a run's identity: `stream_arena?language=zh&horizon=ignore`.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
 from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Trajectory
@@ -47,24 +50,51 @@ def available() -> tuple[str, ...]:
 
 
 def load(name: str, data_root: str = "") -> Dataset:
-    """Load and check a source. `NAME-VARIANT` passes the variant on (`dollhouse-small`)."""
+    """Load and check a source.
+
+    `NAME-VARIANT` passes the variant on (`dollhouse-small`), `NAME?KNOB=VALUE&KNOB=VALUE` knobs.
+    """
     from bench_lib.sources.check import check
 
-    base, _, variant = name.partition("-")
+    whole, _, asked = name.partition("?")
+    base, _, variant = whole.partition("-")
     if base not in available():
         raise BenchError(f"unknown source {name!r}; {nearest(base, available())}")
     module = importlib.import_module(f"{__name__}.{base}")
-    found: Dataset = module.load(data_root, variant) if variant else module.load(data_root)
+    if variant and "variant" not in inspect.signature(module.load).parameters:
+        raise BenchError(f"unknown source {name!r}: {base} has no variants")
+    knobs = _knobs(name, asked, getattr(module, "KNOBS", {}))
+    given = (data_root, variant) if variant else (data_root,)
+    found: Dataset = module.load(*given, **knobs)
     trajectories, problems = check(found.trajectories)
     return Dataset(trajectories, (*found.problems, *problems), found.note)
 
 
-def prepare(trajectory: Trajectory) -> None:
-    """Let a source that makes its media on demand make them, before they are opened."""
+def _knobs(name: str, asked: str, known: Mapping[str, str]) -> dict[str, str]:
+    """The knobs in a source's name; BenchError for one that is unknown, twice or without value."""
+    try:
+        pairs = parse_qsl(asked, keep_blank_values=True, strict_parsing=True) if asked else []
+    except ValueError:
+        raise BenchError(f"source {name!r}: knobs are written ?KNOB=VALUE&KNOB=VALUE") from None
+    for knob, _ in pairs:
+        if knob not in known:
+            raise BenchError(f"source {name!r}: unknown knob {knob!r}; {nearest(knob, known)}")
+    if len(dict(pairs)) < len(pairs):
+        raise BenchError(f"source {name!r} gives a knob twice")
+    return dict(pairs)
+
+
+def prepare(trajectory: Trajectory) -> Trajectory:
+    """Let a source that makes its media on demand make them, before they are opened.
+
+    Returns the trajectory to go on with: what could only now be known of it may have been added
+    (the captions of a recording that had to be transcribed).
+    """
     if trajectory.source in available():
         module = importlib.import_module(f"{__name__}.{trajectory.source}")
         if hasattr(module, "prepare"):
-            module.prepare(trajectory)
+            return module.prepare(trajectory) or trajectory
+    return trajectory
 
 
 def choose(trajectories: Iterable[Trajectory], wanted: list[str]) -> tuple[Trajectory, ...]:

@@ -79,6 +79,12 @@ class Ear:
             self._held_from_s += self.window_s
         self._held = [joined] if len(joined) else []
 
+    def rest(self) -> None:
+        """The sound ends here: what is left of it is a last window, a shorter one."""
+        if self._held:
+            self._window(np.concatenate(self._held))
+            self._held = []
+
     def _window(self, samples: NDArray[np.float32]) -> None:
         assert self.listen is not None
         if float(np.sqrt(np.mean(np.square(samples, dtype=np.float64)))) < self.min_rms:
@@ -87,7 +93,7 @@ class Ear:
         text = self.listen(samples).strip()
         count("windows_transcribed")
         if text:
-            end_s = self._held_from_s + self.window_s
+            end_s = self._held_from_s + len(samples) / SAMPLE_RATE
             self.add(self._held_from_s, end_s, text, end_s + self.latency_s)
 
     def clear(self) -> None:

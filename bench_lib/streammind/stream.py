@@ -23,7 +23,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from bench_lib.measure import count
 from bench_lib.prompts import PromptSet
 from bench_lib.schema import Caption
-from bench_lib.stream import SessionInfo
+from bench_lib.stream import SAMPLE_RATE, SessionInfo
 from bench_lib.streammind import memory_writer, monitor
 from bench_lib.streammind.audio import Ear, Listen
 from bench_lib.streammind.bank import Bank
@@ -118,7 +118,9 @@ class Stream:
             self.ear.add(start_s, end_s, caption.text, end_s)
         if sound is not None:
             samples, start_s = sound
-            self.ear.sound(samples, self.offset_s + start_s)
+            # The first frame brings silence from before the session: windows count from its start.
+            before = max(0, round(-start_s * SAMPLE_RATE))
+            self.ear.sound(samples[before:], self.offset_s + max(0.0, start_s))
         for picture in pictures:
             await self.advance(picture.t_s, before=True)
             count("frames_evicted", self.ring.push(picture))
