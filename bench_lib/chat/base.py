@@ -117,6 +117,8 @@ class Chat(ABC):
     device: str = "cpu"
     caveat: str = ""
     """What a reader of its scores must know; reports show it."""
+    hears: bool = True
+    """Whether sound may be sent to it; a server that takes none refuses the request itself."""
 
     @property
     def identity(self) -> Mapping[str, Any]:

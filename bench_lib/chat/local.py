@@ -39,6 +39,8 @@ class LocalChat(Chat):
         noise: Why replies mean nothing (untrained or random weights); empty when they do.
     """
 
+    hears = False
+
     def __init__(self, backbone: Backbone) -> None:
         self.backbone = backbone
         self.id = backbone.id

@@ -54,6 +54,8 @@ class VllmChat(Chat):
         BenchError: vLLM is not installed.
     """
 
+    hears = False
+
     model: str
     revision: str = ""
     structured: bool = False

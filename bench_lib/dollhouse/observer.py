@@ -26,7 +26,12 @@ from bench_lib.chat.base import (
     Text,
 )
 from bench_lib.chat.contract import checked
-from bench_lib.dollhouse import memory_rules, replies, strip  # noqa: F401 - adds rules
+from bench_lib.dollhouse import (  # noqa: F401 - some add rules
+    memory_rules,
+    replies,
+    strip,
+    window_rules,
+)
 from bench_lib.dollhouse.grammar import SLOTS, read, spans
 from bench_lib.dollhouse.picture import Picture
 from bench_lib.dollhouse.recall import gather
@@ -52,6 +57,7 @@ class IdealChat(Chat):
         "the ideal observer answers: it perceives perfectly what it is shown, so scores measure "
         "what memory and policy let through, and no model"
     )
+    hears = False
 
     def __init__(self, error_rate: float = 0.0, delay_s: float = 0.0) -> None:
         if not 0 <= error_rate <= 1 or delay_s < 0:

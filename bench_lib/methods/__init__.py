@@ -20,6 +20,7 @@ SHARED = (
     "checks",
     "token_memory",
     "frame_window",
+    "watching",
     "cache_memory",
     "event_memory",
     "event_forest",

@@ -11,14 +11,17 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from bench_lib.chat.base import Frames, Message, Part, Text
+from bench_lib.chat.base import Frames, Message, Part, Sound, Text
 from bench_lib.chat.contract import probe
 from bench_lib.chat.turn import as_reply, ask
+from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.methods import state as states
 from bench_lib.methods.base import Generation, InputClass, Method, Note, Query, Reply
+from bench_lib.methods.parts import speech as speaking
+from bench_lib.methods.parts.speech import Said, Sounding, Speech
 from bench_lib.schema import clock
 from bench_lib.stream import Clip, Frame, SessionInfo, Size
 
@@ -27,13 +30,16 @@ from bench_lib.stream import Clip, Frame, SessionInfo, Size
 class Held:
     """A session as a method holds it.
 
-    `notes` are those that reached the memory itself; `recorded_bytes` the size of its video.
+    `notes` are those that reached the memory itself; `recorded_bytes` the size of its video; `said`
+    and `sound` what was said in it, where the method takes that.
     """
 
     info: SessionInfo
     frames: tuple[Frame, ...] = ()
     notes: tuple[Note, ...] = ()
     recorded_bytes: int = 0
+    said: tuple[Said, ...] = ()
+    sound: tuple[Sounding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,10 @@ Shown = tuple[Held, Sequence[int]]
 class FrameWindow(Method):
     """Base of methods that show frames.
 
+    `speech` says how what is said is taken; a method that offers the choice makes a parameter of
+    it. Captions stand at their times between images, and after the frames where those go as video;
+    sound is one part after the frames.
+
     Args:
         max_pixels: Frames are sent with at most this many pixels. The papers give no resolution.
         as_video: Send runs of frames as videos instead of separate images.
@@ -61,10 +71,28 @@ class FrameWindow(Method):
 
     input_class: ClassVar[InputClass] = "window"
     model: ClassVar[Any] = "chat"
+    speech: ClassVar[Speech] = "none"
 
     max_pixels: int = 401_408
     as_video: bool = False
     part_frames: int = 0
+
+    @property
+    def wants_audio(self) -> bool:  # type: ignore[override]
+        """See `Method.wants_audio`."""
+        return self.speech == "sound"
+
+    def attach(self, model: Any) -> Self:
+        """See `Method.attach`; raises BenchError where sound would go to a model that takes none.
+
+        A model says so with `hears`.
+        """
+        if self.speech == "sound" and not getattr(model, "hears", True):
+            raise BenchError(
+                f"{self.name} sends the sound of the stream, and {model.id} takes none: choose a "
+                "model that hears, or give -y 'method_args: {speech: captions}'"
+            )
+        return super().attach(model)
 
     def frame_size(self, native: Size) -> Size:
         """See `Method.frame_size`: what the model takes best within `max_pixels`."""
@@ -79,9 +107,18 @@ class FrameWindow(Method):
         self.state = replace(self.state, current=Held(info))
 
     def observe(self, clip: Clip) -> None:
-        """Hold the frame handles; no pixel is read."""
+        """Hold the frame handles, and what is said; no pixel is read."""
         count("frames_observed", len(clip.frames))
+        self._hear(clip)
         self._hold(self.state.current.frames + clip.frames)
+
+    def _hear(self, clip: Clip) -> None:
+        held = self.state.current
+        if self.speech == "captions":
+            held = replace(held, said=(*held.said, *speaking.captions(clip)))
+        elif self.speech == "sound":
+            held = replace(held, sound=(*held.sound, *speaking.sound(clip)))
+        self.state = replace(self.state, current=held)
 
     def _hold(self, frames: tuple[Frame, ...]) -> None:
         held = replace(self.state.current, frames=frames)
@@ -123,7 +160,9 @@ class FrameWindow(Method):
         """One session as parts: header, then frames and notes in time order."""
         info = held.info
         parts: list[Part] = [header(info)]
-        said = sorted((*held.notes, *notes), key=lambda note: note.t_s)
+        spoken = speaking.notes(held.said, info.index, info.wall_start_s)
+        among = () if self.as_video else spoken
+        said = sorted((*held.notes, *notes, *among), key=lambda note: note.t_s)
         for item in ordered(held.frames, chosen, said, 1.5 / self.fps, self.part_frames):
             if isinstance(item, Note):
                 parts.append(Text(f"[{instant(info, item.t_s)}] {item.text}"))
@@ -135,6 +174,11 @@ class FrameWindow(Method):
                 for frame in item:
                     parts.append(Text(f"{instant(info, frame.t_s)}:"))
                     parts.append(Frames((frame,), size=info.frame_size))
+        if self.as_video:
+            parts += [Text(f"[{instant(info, n.t_s)}] {n.text}") for n in spoken]
+        if held.sound:
+            end_s = held.sound[-1].end_s
+            parts.append(Sound(speaking.samples(held.sound, held.sound[0].start_s, end_s)))
         return parts
 
     def respond(self, query: Query, generation: Generation) -> Reply:
