@@ -229,7 +229,9 @@ def _judge(material: Material) -> str:
         return ""
     if rows["unjudged"].any():
         return "unjudged"
-    return "rule judge" if material.judged.judge.startswith("ideal") else ""
+    if material.judged.judge.startswith("ideal"):
+        return "rule judge"
+    return f"judge akin to the model ({material.judged.kin})" if material.judged.kin else ""
 
 
 def _thinned(method: str, input_class: str) -> str:

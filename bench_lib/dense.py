@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench_lib.schema import Candidate, Probe, Trajectory
-from bench_lib.tasks import Task
+from bench_lib.tasks import Bench, Task
 
 
 def dense(task: Task, trajectory: Trajectory, candidate: Candidate, every_s: float) -> list[Probe]:
@@ -36,6 +36,15 @@ def dense(task: Task, trajectory: Trajectory, candidate: Candidate, every_s: flo
                 )
             )
     return found
+
+
+def densely(bench: Bench, trajectory: Trajectory, every_s: float) -> Trajectory:
+    """The same trajectory, with these probes after the annotated ones of each candidate."""
+    candidates = []
+    for candidate in trajectory.candidates:
+        more = dense(bench.task(candidate.task), trajectory, candidate, every_s)
+        candidates.append(candidate.model_copy(update={"probes": (*candidate.probes, *more)}))
+    return trajectory.model_copy(update={"candidates": tuple(candidates)})
 
 
 def mark(every_s: float) -> str:

@@ -108,7 +108,7 @@ class Judging:
             "prompts": params.prompts,
             "args": params.judge_args,
         }
-        run.note(judges={**known, self.judge: about})
+        run.note(judges={**known, self.judge: about}, judge=self.judge)
         for variant in ("plain", *params.variants):
             self.outcomes[variant] = judge(
                 run,

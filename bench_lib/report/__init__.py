@@ -22,11 +22,14 @@ def write(evaluation: Evaluation) -> Path:
 
 
 def scores(evaluation: Evaluation) -> Fragment:
-    """The score table: every task with its n."""
-    from bench_lib.report import data, render
+    """The score table: every task with its n; below it what is reached without any video."""
+    from bench_lib.report import analysis_tables, data, render
     from bench_lib.report.score_table import scores as table
 
-    return render.table(table(data.gather(evaluation)))
+    material = data.gather(evaluation)
+    return render.joined(
+        [render.table(table(material)), render.table(analysis_tables.baselines(material))]
+    )
 
 
 def statuses(evaluation: Evaluation) -> Fragment:

@@ -123,8 +123,18 @@ def _replies(material: Material) -> Iterator[Caveat]:
 
 
 def _judge(material: Material) -> Iterator[Caveat]:
-    if not material.unread and material.judged.note:
+    if material.unread:
+        return
+    if material.judged.note:
         yield Caveat(_sentence(material.judged.note))
+    kin = material.judged.kin
+    if kin:
+        what = "are one model" if kin == "the same model" else f"are of one family, {kin}"
+        yield Caveat(
+            f"The judge and the judged model {what}: judges prefer what their own kind writes. "
+            "Judge with another family before comparing scores.",
+            grave=True,
+        )
 
 
 def _selection(material: Material) -> Iterator[Caveat]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bench_lib import paths
+from bench_lib.dense import densely, is_dense, unscored
 from bench_lib.errors import BenchError
 from bench_lib.params import EvalParams
 from bench_lib.runs import Run
@@ -90,12 +91,29 @@ class Material:
         from bench_lib.score.instances import instances
 
         answered = [r for r in self.responses if self.bench.task(r.task).reply != "free"]
+        answered = [r for r in answered if not is_dense(r.probe)]
         keys = {(r.candidate, r.probe) for r in answered}
         # What was not run yet has a row of its own without a record.
         found = [r for r in answered if r.status != "not_run"]
         return instances(
             self.trajectories.values(), found, self.judged.verdicts, bench=self.bench, asked=keys
         )
+
+    @cached_property
+    def timed(self) -> Instances:
+        """Every adaptive ask, dense ones of the present step among them; for timing, not scores."""
+        from bench_lib.score.instances import instances
+
+        adaptive = [r for r in self.responses if self.bench.task(r.task).adaptive]
+        known = [
+            densely(self.bench, trajectory, self.params.probe_every_s)
+            for trajectory in self.trajectories.values()
+        ]
+        probes = {(c.id, p.id) for t in known for c in t.candidates for p in c.probes}
+        adaptive = [r for r in adaptive if (r.candidate, r.probe) in probes]
+        keys = {(r.candidate, r.probe) for r in adaptive}
+        found = [r for r in adaptive if r.status != "not_run"]
+        return instances(known, found, bench=self.bench, asked=keys)
 
     @cached_property
     def found(self) -> Found:
@@ -172,7 +190,7 @@ def _row(bench: Bench, response: Response) -> dict[str, Any]:
         "task": task.code,
         "capability": task.capability,
         "adaptive": task.adaptive,
-        "polarity": response.polarity or "question",
+        "polarity": response.polarity or unscored(response.probe),
         "status": response.status,
         "outcome": outcome(response),
         "passed": response.passed,

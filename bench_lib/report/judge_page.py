@@ -9,7 +9,15 @@ from pathlib import Path
 from bench_lib import paths
 from bench_lib.chat.base import Text
 from bench_lib.judging import FIRST, Judging
-from bench_lib.report import judge_audit, judge_figures, judge_tables, render
+from bench_lib.report import (
+    analysis,
+    analysis_tables,
+    exports,
+    judge_audit,
+    judge_figures,
+    judge_tables,
+    render,
+)
 from bench_lib.report.caveats import caveats
 from bench_lib.report.found import line
 from bench_lib.report.header import Tile
@@ -20,6 +28,7 @@ from bench_lib.report.text import DASH, plural
 from bench_lib.report.theme import colour
 from bench_lib.score.adaptive import AVERAGE, POOLED, quality_scores
 from bench_lib.score.aggregate import OVERALL
+from bench_lib.score.family import akin
 from bench_lib.tasks import AR
 
 RULE_JUDGE = "the dollhouse's rule judge: it compares sentences with the reference, it is no model"
@@ -43,10 +52,18 @@ def _facts(job: Judging) -> tuple[tuple[str, str], ...]:
         ("condition", material.params.condition.replace("_", " ")),
         ("source", material.params.source),
         ("judge", judge),
+        ("kinship", _kinship(job)),
         ("rubric", params.prompts),
         ("repeats", f"{params.repeats}"),
         ("decoding", f"temperature {params.temperature:g}, up to {params.max_new_tokens} tokens"),
     )
+
+
+def _kinship(job: Judging) -> str:
+    kin = akin(job.judge, str(job.material.facts.get("model", "")))
+    if not kin:
+        return "none known between judge and judged model"
+    return f"judge and judged model share {kin}: expect self-preference, use another judge"
 
 
 @section("What passed the gate", "Only these replies are sent to the judge.")
@@ -138,6 +155,21 @@ def quality(job: Judging) -> Iterator[Piece]:
     yield judge_tables.quality(job.material)
 
 
+@section("Beside what needs no video", "Constant replies and learnt priors on the same asks.")
+def baselines(job: Judging) -> Iterator[Piece]:
+    """Shortcut baselines."""
+    yield analysis_tables.baselines(job.material)
+
+
+@section("What the scores hang on", "Distance, gap, evidence and history; and when it spoke.")
+def strata(job: Judging) -> Iterator[Piece]:
+    """Every score by stratum, failures by history, interventions in time."""
+    first, *rest = analysis.of(job.material)
+    yield first
+    yield analysis.format_failures(job.material)
+    yield from rest
+
+
 @section("Failures by kind")
 def failed(job: Judging) -> Iterator[Piece]:
     """Unreadable replies, and replies without a verdict."""
@@ -161,15 +193,18 @@ def write(job: Judging) -> Section:
         return Section(title, absent=f"Nothing. {job.absent}")
     material = job.material
     report = render.save(material)
-    frames = {**material.found.metrics(), "quality": _records(job), "judge": job.judge}
-    material.run.write_metrics(frames)
     page = path(job)
-    files = (
+    files = [
         (page, "this page"),
         (report, "the run's report, now with its gated judge scores"),
         (material.run.folder / "metrics.json", "every score with its n"),
-    )
-    of(job).save(page)
+    ]
+    whole, home = of(job), page.with_suffix("")
+    whole.save(page)
+    for part in whole.sections:
+        for made in part.tables:
+            files += [(place, made.title) for place in exports.save(made, home)]
+    files.append((_strata(job, home / "scores_by_stratum.csv"), "every score in every stratum"))
     rows = tuple(Row((Cell(paths.short(place)), Cell(what))) for place, what in files)
     return Section(title, pieces=(Table(title, ("file", "what it holds"), rows, texts=2),))
 
@@ -180,10 +215,9 @@ def path(job: Judging) -> Path:
     return paths.outputs() / f"04_judge-{job.material.run.folder.name}-{mark}.html"
 
 
-def _records(job: Judging) -> list[dict]:  # type: ignore[type-arg]
-    from bench_lib.score.table import records
-
-    return records(quality_scores(job.material.scored))
+def _strata(job: Judging, place: Path) -> Path:
+    frame = analysis_tables.long(job.material)
+    return render.write(place, frame.to_csv(index=False, lineterminator="\n"))
 
 
 def of(job: Judging) -> Page:
@@ -196,8 +230,8 @@ def of(job: Judging) -> Page:
         f"{name} on {material.params.source}, judged",
         f"{plural(verdicts, 'verdict')} of {job.judge} · {material.params.condition} condition",
         (
-            gate(job), calls(job), distribution(job), scores(job), decisions(job), quality(job),
-            failed(job), audit(job), prompt(job),
+            gate(job), calls(job), distribution(job), scores(job), baselines(job), decisions(job),
+            quality(job), strata(job), failed(job), audit(job), prompt(job),
         ),
         tuple(caveats(material)),
         tuple(_tiles(job)),

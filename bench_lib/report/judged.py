@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 from bench_lib import prompts
 from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Verdict
+from bench_lib.score.adaptive import quality_scores
 from bench_lib.score.cases import Case, apm_cases
+from bench_lib.score.family import akin
 from bench_lib.score.judge import current, stored
+from bench_lib.score.table import records
 
 if TYPE_CHECKING:
     from bench_lib.report.data import Material
@@ -21,11 +24,17 @@ RULES = "is a program that compares sentences with the reference, no model"
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts on the present replies of one judge. `note` is what a reader must know of it."""
+    """Verdicts on the present replies of one judge. `note` is what a reader must know of it.
+
+    `kin` names the family that judge and judged model share, empty where they share none; `stale`
+    counts replies whose verdicts are on an earlier reply, annotation or rubric.
+    """
 
     judge: str = ""
     verdicts: tuple[Verdict, ...] = ()
     note: str = ""
+    kin: str = ""
+    stale: int = 0
 
 
 def judged(material: Material) -> Judged:
@@ -43,14 +52,38 @@ def judged(material: Material) -> Judged:
         )
     if not names:
         return Judged()
-    name = material.judge or names[0]
+    chosen = str(material.facts.get("judge", ""))
+    name = material.judge or (chosen if chosen in names else names[0])
     about = facts(material, name)
+    kin = akin(name, str(material.facts.get("model", "")))
+    own = [v for v in kept if v.judge == name]
     try:
         cases = cases_of(material, about.get("prompts", PROMPTS))
     except BenchError as error:
-        return Judged(name, (), f"verdicts of {name} are not counted: {error}")
-    found = [v for v in current(kept, cases) if v.judge == name]
-    return Judged(name, tuple(found), _note(name, about, found, len(names)))
+        stale = len(_scored(own))
+        return Judged(name, (), f"verdicts of {name} are not counted: {error}", kin, stale)
+    found = current(own, cases)
+    waiting = {(case.candidate, case.probe) for case in cases} - _scored(found)
+    stale = len(waiting & _scored(own))
+    return Judged(name, tuple(found), _note(name, about, found, len(names), stale), kin, stale)
+
+
+def _scored(verdicts: Sequence[Verdict]) -> set[tuple[str, str]]:
+    return {(v.candidate, v.probe) for v in verdicts if v.score is not None}
+
+
+def metrics(material: Material) -> dict[str, Any]:
+    """What metrics.json holds: all scores and, where a judge has judged, its part.
+
+    The judge's part comes from the verdicts in the run's folder, so whoever writes the file, it is
+    there; `stale_verdicts` counts those that no longer belong to a present reply.
+    """
+    found: dict[str, Any] = dict(material.found.metrics())
+    if material.judged.judge:
+        found["judge"] = material.judged.judge
+        found["quality"] = records(quality_scores(material.scored))
+        found["stale_verdicts"] = material.judged.stale
+    return found
 
 
 def cases_of(material: Material, prompt_set: str = PROMPTS, variant: Any = "plain") -> list[Case]:
@@ -65,11 +98,16 @@ def facts(material: Material, name: str) -> dict[str, Any]:
     return dict(material.run.manifest().get("facts", {}).get("judges", {}).get(name, {}))
 
 
-def _note(name: str, about: dict[str, Any], found: Sequence[Verdict], judges: int) -> str:
+def _note(
+    name: str, about: dict[str, Any], found: Sequence[Verdict], judges: int, stale: int
+) -> str:
     what = f"gated judge scores are those of {name}"
     if about.get("judge", "") == "ideal":
         what += f", which {RULES}"
     if judges > 1:
-        what += f", the last of {judges} judges"
+        what += f", one of {judges} judges"
     failed = len({(v.candidate, v.probe) for v in found if v.score is None})
-    return what + (f"; {failed} calls failed and are missing" if failed else "")
+    what += f"; {failed} calls failed and are missing" if failed else ""
+    if stale:
+        what += f"; {stale} verdicts are on earlier replies or another rubric and do not count"
+    return what

@@ -13,13 +13,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bench_lib import paths
+from bench_lib.report import analysis, analysis_tables, header, tables
 from bench_lib.report import cards as cards_of
 from bench_lib.report import figures as drawn
-from bench_lib.report import header, tables
 from bench_lib.report.caveats import caveats
 from bench_lib.report.command import command
 from bench_lib.report.data import Material
 from bench_lib.report.frames import Picture
+from bench_lib.report.judged import metrics
 from bench_lib.report.score_table import scores
 from bench_lib.report.tables import Table
 from bench_lib.report.theme import COLOURS, Figure
@@ -41,7 +42,7 @@ class Fragment:
 def save(material: Material) -> Path:
     """Write a run's metrics.json and its report, `outputs/<run folder name>.html`, each at once."""
     if not material.unread:
-        material.run.write_metrics(material.found.metrics())
+        material.run.write_metrics(metrics(material))
     return write(report_path(material), page(material))
 
 
@@ -68,6 +69,9 @@ def page(material: Material) -> str:
         tiles=header.tiles(material),
         caveats=caveats(material),
         scores=scores(material),
+        baselines=analysis_tables.baselines(material),
+        analysis=analysis.of(material),
+        unreadable=analysis.format_failures(material),
         outcomes=drawn.outcomes(material),
         statuses=tables.statuses(material),
         memory=memory_figures(material),
@@ -104,6 +108,7 @@ def record_files(material: Material) -> list[tuple[str, str]]:
         "responses.*.jsonl": "one line per ask: raw reply, status, decision, timings, counters",
         "sessions.*.jsonl": "one line per fed session: state bytes, clip times, counters",
         "verdicts.*.jsonl": "one line per judged reply: score, checks, justification, raw reply",
+        "repeats.*.jsonl": "one line per ask that was put a second time",
         "metrics.json": "scores with their n",
         "states": "saved memories",
     }

@@ -99,8 +99,13 @@ def statuses(material: Material) -> Table:
         titles,
         tuple(rows),
         "The outcomes add up to the asks; repaired and cut count replies among them. + and − are "
-        "positive probes (INTERVENE is right) and negative ones (SILENT is right).",
+        "positive probes (INTERVENE is right) and negative ones (SILENT is right); … are dense "
+        "probes, which have no right answer.",
     )
+
+
+SIGNS = {"question": "", "positive": " +", "negative": " −", "dense": " …"}
+"""What stands behind a task's code for each polarity."""
 
 
 def by_task(material: Material) -> Iterable[tuple[str, str, pd.DataFrame]]:
@@ -110,7 +115,12 @@ def by_task(material: Material) -> Iterable[tuple[str, str, pd.DataFrame]]:
     codes = sorted(answers["task"].unique(), key=lambda c: known.index(c) if c in known else 99)
     for code in codes:
         of_task = answers[answers["task"] == code]
-        for polarity, sign in (("question", ""), ("positive", " +"), ("negative", " −")):
+        for polarity, sign in (
+            ("question", ""),
+            ("positive", " +"),
+            ("negative", " −"),
+            ("dense", " …"),
+        ):
             group = of_task[of_task["polarity"] == polarity]
             if len(group):
                 yield f"{code}{sign}", str(group["capability"].iloc[0]), group

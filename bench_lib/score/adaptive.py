@@ -23,16 +23,21 @@ AVERAGE = "Mean of tasks"
 PERCENT = scaled(macro, 100)
 
 
-def decision_scores(data: Instances) -> pd.DataFrame:
+def pooled_decisions(data: Instances) -> pd.DataFrame:
+    """The pooled rows of `decision_scores` alone."""
+    return decision_scores(data, by_task=False)
+
+
+def decision_scores(data: Instances, by_task: bool = True) -> pd.DataFrame:
     """Positive rate, negative rate and balanced accuracy per task, then pooled; percent."""
     rows = data.adaptive
     rows = rows[rows["polarity"].notna()]
     codes, lines = _codes(data), []
-    by_task = Cells.of(_sided(rows), "decided", "side", names=_sides(codes))
+    sided = Cells.of(_sided(rows), "decided", "side", names=_sides(codes))
     pooled = Cells.of(rows, "decided", "polarity", names=POLARITIES)
     expected = _sided(rows)["side"].value_counts()
-    for name in [*codes, POOLED]:
-        cells = pooled if name == POOLED else _named(by_task, name)
+    for name in [*(codes if by_task else ()), POOLED]:
+        cells = pooled if name == POOLED else _named(sided, name)
         how = "pooled over tasks, " if name == POOLED else ""
         number = [
             int(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from bench_lib.score.cells import Cells, Statistic, grouped, macro, scaled
+from bench_lib.score.cells import Cells, Statistic, grouped, macro, pooled, scaled
 from bench_lib.score.instances import Instances
 from bench_lib.score.stats import Estimate, estimate
 from bench_lib.score.strata import BINS, NAMES, binned, check
@@ -74,6 +74,39 @@ def capability_scores(data: Instances) -> pd.DataFrame:
                 n=_scored(own),
                 clusters=_clusters(own),
                 bounds=_bounds(own, bounds, codes, statistic),
+                note=_missing(own),
+            )
+        )
+    return table(rows)
+
+
+def pooled_scores(data: Instances) -> pd.DataFrame:
+    """A row per capability: the plain mean over its items, whatever their task; percent.
+
+    For strata, in which few tasks have items in every cell. Not the capability score of a report.
+    """
+    names = {task.code: task.capability for task in _scored_tasks(data)}
+    guesses = (None, LOWEST, HIGHEST) if data.rows["unjudged"].any() else (None,)
+    cells = []
+    for guess in guesses:
+        items = main_items(data, guess)
+        items = items.assign(capability=items["task"].map(names))
+        cells.append(Cells.of(items, "value", "capability", names=data.bench.capabilities))
+    eligible = pd.concat([data.choice, data.adaptive])
+    percent, rows = scaled(pooled, 100), []
+    for name in data.bench.capabilities:
+        own = eligible[eligible["capability"] == name]
+        found = estimate(cells[0].only(name), percent, linear=True)
+        rows.append(
+            line(
+                name,
+                "score",
+                found,
+                len(own),
+                "mean over questions and candidates",
+                n=_scored(own),
+                clusters=_clusters(own),
+                bounds=_bounds(own, (cells[1], cells[2]) if cells[1:] else None, [name], percent),
                 note=_missing(own),
             )
         )

@@ -8,7 +8,7 @@ for a judge, so adaptive scores appear as the bounds between the worst and the b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -102,8 +102,15 @@ def length_leak(trajectories: Iterable[Trajectory]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def shortcut_scores(trajectories: Sequence[Trajectory], bench: Bench = APM_BENCH) -> pd.DataFrame:
-    """Score tables of all shortcuts with a column `shortcut`, only the tasks each one answers."""
+def shortcut_scores(
+    trajectories: Sequence[Trajectory],
+    bench: Bench = APM_BENCH,
+    only: Collection[tuple[str, str]] | None = None,
+) -> pd.DataFrame:
+    """Score tables of all shortcuts with a column `shortcut`, only the tasks each one answers.
+
+    `only` keeps the score to some instances; what a shortcut learns comes from all of them.
+    """
     made: dict[str, list[Response]] = {
         LETTER: letter_prior(trajectories, bench),
         SILENT: always(trajectories, "SILENT", bench),
@@ -113,6 +120,7 @@ def shortcut_scores(trajectories: Sequence[Trajectory], bench: Bench = APM_BENCH
     parts = []
     for name, responses in made.items():
         asked = {(r.candidate, r.probe) for r in responses}
+        asked = asked if only is None else asked & set(only)
         data = instances(trajectories, responses, bench=bench, asked=asked)
         found = pd.concat([task_scores(data), decision_scores(data)])
         parts.append(found[found["expected"] > 0].assign(shortcut=name))
