@@ -93,6 +93,8 @@ class CacheMemory(Method):
         repetition_penalty: The method's published one, used unless a run gives its own.
     """
 
+    # Keys and values are computed once, from themselves and earlier ones (StreamArena, Eq. 14).
+    causal: ClassVar[bool] = True
     model: ClassVar[Literal["none", "backbone", "chat"]] = "backbone"
     bare: ClassVar[bool] = True
     """Whether chunks are read without markers that enclose them, as most releases do."""

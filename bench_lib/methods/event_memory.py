@@ -53,6 +53,8 @@ class EventMemory(FrameWindow):
     """
 
     input_class: ClassVar[InputClass] = "thinned"
+    # What is kept of a frame is written with later frames in view (StreamArena, Eq. 13).
+    causal: ClassVar[bool] = False
     prompt_base: ClassVar[str] = "summary"
 
     max_frames: int = 1024

@@ -166,6 +166,11 @@ class FlashVstream(Tuned, TokenMemory):
         return self.form
 
     @property
+    def causal(self) -> bool:  # type: ignore[override]
+        """See `Method.causal`; a thinned prefix is clustered as one (StreamArena, Eq. 13)."""
+        return self.input_class != "thinned"
+
+    @property
     def bounded(self) -> bool:  # type: ignore[override]
         """Whether the bank has a ceiling."""
         return self.form == "incremental" and self.bank_frames > 0

@@ -116,9 +116,8 @@ class Fluxmem(TokenMemory):
         self.mid_frames = form.mid_frames if self.mid_frames is None else self.mid_frames
         self.max_frames = form.max_frames if self.max_frames is None else self.max_frames
         self.max_pixels = form.max_pixels if self.max_pixels is None else self.max_pixels
-        for name in ("short_frames", "mid_frames"):
-            frames = getattr(self, name)
-            if frames % 2 or frames < (2 if name == "short_frames" else 0):
+        for name, least in (("short_frames", 2), ("mid_frames", 0)):
+            if (frames := getattr(self, name)) % 2 or frames < least:
                 raise BenchError(f"fluxmem: {name} is {frames}; it counts pairs: give 2, 4, ...")
         if self.window_s * self.fps < 1:
             raise BenchError(f"fluxmem: window_s {self.window_s} holds no frame at {self.fps} fps")
@@ -127,6 +126,11 @@ class Fluxmem(TokenMemory):
     def input_class(self) -> InputClass:  # type: ignore[override]
         """See `Method.input_class`; it depends on the form."""
         return FORMS[self.form].input_class
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        """See `Method.causal`; a thinned prefix is read as one video (StreamArena, Eq. 13)."""
+        return self.input_class != "thinned"
 
     @property
     def bounded(self) -> bool:  # type: ignore[override]

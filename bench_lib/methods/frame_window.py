@@ -70,6 +70,9 @@ class FrameWindow(Method):
     """
 
     input_class: ClassVar[InputClass] = "window"
+    # Frames go as images in the order of time, each read by itself and with earlier ones (Eq. 14
+    # of StreamArena).
+    causal: ClassVar[bool] = True
     model: ClassVar[Any] = "chat"
     speech: ClassVar[Speech] = "none"
 

@@ -108,6 +108,8 @@ class Oasis(Method):
         prompts: Prompt set, or a folder of one's own with the same files.
     """
 
+    # An event is told once, from its own frames and what came before (StreamArena, Eq. 14).
+    causal: ClassVar[bool] = True
     model: ClassVar[Any] = "chat"
 
     fps: float = 2.0

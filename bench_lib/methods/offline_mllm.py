@@ -15,7 +15,6 @@ StreamArena does not have, are part of the prefix.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from bench_lib.methods.base import Generation, Query, Reply
 from bench_lib.methods.parts import speech as speaking
@@ -36,9 +35,6 @@ class OfflineMllm(RawVideo):
         search: Where searches go, as in `search_providers`; without it no tool is offered.
         tool_rounds: 5: appendix C.2.
     """
-
-    # A model is given the prefix as one video: each frame may attend to later ones (Eq. 13).
-    causal: ClassVar[bool] = False
 
     max_frames: int = 128
     max_pixels: int = 1280 * 720

@@ -38,6 +38,8 @@ class RawVideo(FrameWindow):
     """
 
     input_class: ClassVar[InputClass] = "thinned"
+    # The prefix is read anew as one video, each frame with later ones (StreamArena, Eq. 13).
+    causal: ClassVar[bool] = False
 
     max_frames: int = 1024
     max_pixels: int = 100_352

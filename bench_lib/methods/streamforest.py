@@ -39,6 +39,7 @@ from bench_lib.methods.parts import forest as trees
 from bench_lib.methods.parts import pace
 from bench_lib.methods.parts.forest import Forest, Look, Plan
 from bench_lib.methods.parts.sincos import codes
+from bench_lib.methods.parts.speech import Speech, checked
 from bench_lib.methods.token_memory import Place, TokenMemory, TokenState, marker
 from bench_lib.methods.tuned import Tuned
 
@@ -76,6 +77,8 @@ class Streamforest(Tuned, TokenMemory):
         time_message: Tell frames and seconds before the question, as `short_online_v2` does.
         max_frames: Frames that `batch` looks at, evenly spaced. 2,048: the evaluation scripts.
         max_pixels: Of towers without a size of their own. 147,456 (384 x 384): the release's tower.
+        speech: `captions` puts what was said before the question, as StreamArena's runs do. The
+            release has none.
         fps: 1: the evaluation scripts.
         clip_frames: Frames handed over at once; the memory does not depend on it.
         session_marker: Write the number and clock of the sessions in memory before it. The release
@@ -103,9 +106,11 @@ class Streamforest(Tuned, TokenMemory):
     time_message: bool = True
     max_frames: int = 2_048
     max_pixels: int | None = 147_456
+    speech: Speech = "none"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked("streamforest", self.speech, ("none", "captions"))
         if self.mode not in MODES:
             raise BenchError(f"streamforest: mode is {self.mode!r}; {nearest(self.mode, MODES)}")
         for name in (
@@ -119,6 +124,11 @@ class Streamforest(Tuned, TokenMemory):
     def input_class(self) -> InputClass:  # type: ignore[override]
         """See `Method.input_class`; a batch is thinned and rebuilt at each probe."""
         return "thinned" if self.mode == "batch" else "incremental"
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        """See `Method.causal`; a batch merges a frame with later ones (StreamArena, Eq. 13)."""
+        return self.mode == "streaming"
 
     @property
     def bounded(self) -> bool:  # type: ignore[override]

@@ -26,6 +26,8 @@ from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Built, Prompt, Visual, grid_times
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation, Method, Note, Query, Reply
+from bench_lib.methods.parts import speech as speaking
+from bench_lib.methods.parts.speech import Said, Speech
 from bench_lib.methods.state import part
 from bench_lib.schema import clock
 from bench_lib.stream import Clip, Frame, SessionInfo, Size
@@ -82,7 +84,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class TokenState:
-    """All of a token memory: the subclass's record, sessions, waiting frames, grids seen so far."""
+    """All of a token memory: the subclass's record, sessions, waiting frames, grids seen so far.
+
+    `said` are captions of the current session, where the method takes them; a question reads them.
+    """
 
     memory: Any
     sessions: tuple[Seen, ...] = ()
@@ -90,6 +95,7 @@ class TokenState:
     size: Size = (0, 0)
     lattice: tuple[int, int] = (0, 0)
     grids: int = 0
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -97,7 +103,10 @@ class TokenMemory(Method):
     """Base of memories that hold visual tokens and prefill them once per question."""
 
     model: ClassVar[Literal["none", "backbone", "chat"]] = "backbone"
+    # A grid is encoded once, when it comes, and by itself (StreamArena, Eq. 14).
+    causal: ClassVar[bool] = True
     frames_per_grid: ClassVar[int] = 2
+    speech: ClassVar[Speech] = "none"
 
     max_pixels: int | None = 401_408
     session_marker: bool = True
@@ -165,13 +174,20 @@ class TokenMemory(Method):
         sessions = tuple(s for s in self.state.sessions if s.position in kept)
         size = info.frame_size
         self.state = replace(
-            self.state, sessions=(*sessions, seen), size=size, lattice=self.served.lattice(size)
+            self.state,
+            sessions=(*sessions, seen),
+            size=size,
+            lattice=self.served.lattice(size),
+            said=(),
         )
 
     def observe(self, clip: Clip) -> None:
         """See `Method.observe`."""
         held = (*self.state.held, *((clip.session, frame) for frame in clip.frames))
         count("frames_observed", len(clip.frames))
+        if self.speech == "captions":
+            said = (*self.state.said, *speaking.captions(clip))
+            self.state = replace(self.state, said=said)
         if self.defers:
             self.state = replace(self.state, held=self.wanted(held))
             return
@@ -212,10 +228,19 @@ class TokenMemory(Method):
             prompt.turn("system").text(system).end()
         prompt.turn("user")
         self.show(prompt, state)
-        for note in query.notes:
+        notes = self._told(state, query)
+        for note in notes:
             prompt.text(f"\n[{when(note)}] {note.text}")
-        prompt.text(f"\n{query.text}" if query.notes else query.text)
+        prompt.text(f"\n{query.text}" if notes else query.text)
         return prompt.end().turn("assistant").build()
+
+    def _told(self, state: TokenState, query: Query) -> Sequence[Note]:
+        """Notes of the question and captions of the current session, in time order."""
+        if not state.said:
+            return query.notes
+        now = state.sessions[-1]
+        spoken = speaking.notes(state.said, now.position, now.wall_start_s)
+        return sorted((*query.notes, *spoken), key=lambda note: (note.session, note.t_s))
 
     # Encoding -------------------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ from bench_lib.measure import count
 from bench_lib.methods.base import Generation, InputClass, Query, Reply
 from bench_lib.methods.event_memory import Event, EventMemory, Written, written
 from bench_lib.methods.frame_window import Held, header, joined, logged, thin
+from bench_lib.methods.parts import speech as speaking
+from bench_lib.methods.parts.speech import Speech
 from bench_lib.stream import EPSILON_S, Clip, Frame, SessionInfo, Size
 
 FACTOR = 28
@@ -71,6 +73,8 @@ class Vst(EventMemory):
         parity: Bring back the release's fault.
         memory_role: `user`, or the role that the tuned weights' chat template has for memory
             (`previous text`).
+        speech: `captions` shows what was said with the question, as StreamArena's runs do. The
+            release has none.
     """
 
     prompt_base: ClassVar[str] = "vst"
@@ -90,8 +94,10 @@ class Vst(EventMemory):
     parity: bool = False
     memory_role: str = "user"
     prompts: str = "vst"
+    speech: Speech = "none"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
+        speaking.checked("vst", self.speech, ("none", "captions"))
         if len(self.segments) != 4 or min(self.segments) < 1:
             raise BenchError(f"vst: segments are four counts of 1 or more, not {self.segments}")
         for name in ("segment_seconds", "keep_memory"):
@@ -102,6 +108,11 @@ class Vst(EventMemory):
     def input_class(self) -> InputClass:  # type: ignore[override]
         """See `Method.input_class`; it depends on the form."""
         return "incremental" if self.segment_seconds else "thinned"
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        """See `Method.causal`; K and so each stretch depend on the end (StreamArena, Eq. 13)."""
+        return bool(self.segment_seconds)
 
     @property
     def caveat(self) -> str:
@@ -122,6 +133,7 @@ class Vst(EventMemory):
             super().observe(clip)
             return
         count("frames_observed", len(clip.frames))
+        self._hear(clip)
         for frame in clip.frames:
             held = self.state.current
             if held.frames and self._number(frame) != self._number(held.frames[-1]):
@@ -203,7 +215,9 @@ class Vst(EventMemory):
         thoughts, ahead_s = self._thoughts(stretches[:-1])
         limit = max(self.answer_tokens, generation.max_new_tokens)
         parts = [part for stretch in stretches[-1:] for part in _seen(stretch)]
-        parts += [Text(logged(note)) for note in query.notes]
+        said = speaking.notes(held.said, held.info.index, held.info.wall_start_s) if held else []
+        notes = sorted((*said, *query.notes), key=lambda note: (note.session, note.t_s))
+        parts += [Text(logged(note)) for note in notes]
         parts.append(Text(f"Time={query.cutoff_s:.1f}s {query.text}"))
         messages = [
             *([Message("system", (Text(query.system),))] if query.system else []),
