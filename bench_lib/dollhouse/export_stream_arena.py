@@ -184,7 +184,7 @@ def rolling(said: Sequence[Caption]) -> str:
     blocks = ["WEBVTT\nKind: captions\nLanguage: en"]
     before = " "
     for n, caption in enumerate(said):
-        joined = n > 0 and caption.start_s <= said[n - 1].end_s + 0.05
+        joined = n > 0 and caption.start_s <= said[n - 1].end_s + 0.0101
         line = html.escape(caption.text, quote=False)
         first, *rest = line.split(" ")
         step_s = (caption.end_s - caption.start_s) / (len(rest) + 1)

@@ -22,7 +22,7 @@ _TAG = re.compile(r"<[^>]*>|\{\\[^}]*\}|[\u200b\u200e\u200f\ufeff]")
 _WORD_TIME = re.compile(r"<\d[\d:.]*>")
 FLASH_S = 0.05
 """Cues that only end a rolling line last 10 ms."""
-JOINED_S = 0.1
+JOINED_S = 0.025
 """A line rolls on from the cue before when at most so much time lies between them."""
 
 
@@ -81,15 +81,16 @@ def _cues(text: str, until_s: float | None) -> tuple[list[_Cue], bool]:
         flashes += end_s - starts[n] <= FLASH_S
         found.append(_Cue(starts[n], max(starts[n], end_s), tuple(r for r in rows if r)))
     # Converted to SRT, rolling lines have lost their word times but not the cues that end them.
-    return found, timed or (len(found) > 2 and flashes >= len(found) // 3)
+    return found, timed or 0 < len(found) <= 3 * flashes
 
 
 def _payload(lines: list[str]) -> list[str]:
     """The rows of a cue: up to the first empty line, and without the next cue's number."""
-    rows = lines[: lines.index("")] if "" in lines else lines
-    if len(rows) > 1 and rows[-1].strip().isdecimal() and not rows[-2].strip():
-        rows = rows[:-1]  # rows of blanks part the cues of this file
-    return rows
+    if "" in lines:
+        return lines[: lines.index("")]
+    if len(lines) > 1 and lines[-1].strip().isdecimal() and not lines[-2].strip():
+        return lines[:-1]  # rows of blanks part the cues of this file
+    return lines
 
 
 def _fresh(before: _Cue, cue: _Cue) -> tuple[str, ...]:
@@ -103,7 +104,8 @@ def _fresh(before: _Cue, cue: _Cue) -> tuple[str, ...]:
 
 def _seconds(hours: str | None, minutes: str, seconds: str, fraction: str) -> float:
     whole = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)
-    return whole + int(fraction) / 10 ** len(fraction)
+    unit = 10 ** len(fraction)
+    return (whole * unit + int(fraction)) / unit
 
 
 def _stamp(t_s: float) -> str:

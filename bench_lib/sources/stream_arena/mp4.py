@@ -1,7 +1,7 @@
 """How long an MP4 file is, read from its index alone: no decoder, no extraction, any offset.
 
-ISO/IEC 14496-12: boxes of size and type; `moov/trak/mdia` holds the kind of a track (`hdlr`) and
-its time scale and length (`mdhd`).
+ISO/IEC 14496-12: boxes of size and type. `moov/mvhd` holds the movie's time scale, `moov/trak/tkhd`
+how long a track is shown (its edits summed up), `trak/mdia/hdlr` what kind of track it is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import BinaryIO
 
 MOST_BOXES = 10_000
 """More than any index has at the levels that are read; a crafted file must not hold us up."""
-Box = tuple[bytes, int, int]
-"""Type, and where its content starts and ends."""
+Place = tuple[int, int]
 
 
 def length_s(file: BinaryIO, start: int, end: int) -> float | None:
@@ -22,37 +21,37 @@ def length_s(file: BinaryIO, start: int, end: int) -> float | None:
     None where the index does not tell (a fragmented file). Raises ValueError where the bytes are no
     MP4, or are cut off before their index.
     """
-    found: list[float] = []
-    for kind, low, high in _boxes(file, start, end):
-        if kind == b"moov":
-            found += [
-                s for trak in _inside(file, b"trak", low, high) if (s := _track_s(file, trak))
-            ]
-            return max(found, default=None)
-    raise ValueError("has no index (moov): it is no MP4 file, or it is cut short")
+    movie = next(_boxes(file, start, end, b"moov"), None)
+    if movie is None:
+        raise ValueError("has no index (moov): it is no MP4 file, or it is cut short")
+    head = next(_boxes(file, *movie, b"mvhd"), None)
+    scale = _field(file, head, 12, 20, ">I", ">I") if head else 0
+    if not scale:
+        raise ValueError("has no time scale (mvhd) in its index")
+    shown = []
+    for track in _boxes(file, *movie, b"trak"):
+        head = next(_boxes(file, *track, b"tkhd"), None)
+        if head and _pictures(file, track):
+            units = _field(file, head, 20, 28, ">I", ">Q")
+            shown += [units / scale] if units not in (0, 2**32 - 1, 2**64 - 1) else []
+    return max(shown, default=None)
 
 
-def _track_s(file: BinaryIO, trak: Box) -> float | None:
-    for _, low, high in _inside(file, b"mdia", *trak[1:]):
-        parts = {kind: (first, last) for kind, first, last in _boxes(file, low, high)}
-        if b"hdlr" not in parts or b"mdhd" not in parts:
-            continue
-        if _bytes(file, parts[b"hdlr"][0] + 8, 4) != b"vide":
-            continue
-        at = parts[b"mdhd"][0]
-        long = _bytes(file, at, 1) == b"\1"
-        form, skipped = (">IQ", 20) if long else (">II", 12)
-        scale, units = struct.unpack(form, _bytes(file, at + skipped, struct.calcsize(form)))
-        unknown = units in (0, 2**32 - 1, 2**64 - 1)
-        return units / scale if scale and not unknown else None
-    return None
+def _pictures(file: BinaryIO, track: Place) -> bool:
+    kinds = (h for media in _boxes(file, *track, b"mdia") for h in _boxes(file, *media, b"hdlr"))
+    return any(_bytes(file, at + 8, 4) == b"vide" for at, _ in kinds)
 
 
-def _inside(file: BinaryIO, wanted: bytes, start: int, end: int) -> Iterator[Box]:
-    return (box for box in _boxes(file, start, end) if box[0] == wanted)
+def _field(file: BinaryIO, box: Place, at: int, at_long: int, form: str, form_long: str) -> int:
+    """A number of a box, which lies further behind in the version with 64 bits."""
+    if _bytes(file, box[0], 1) == b"\1":
+        at, form = at_long, form_long
+    (value,) = struct.unpack(form, _bytes(file, box[0] + at, struct.calcsize(form)))
+    return int(value)
 
 
-def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[Box]:
+def _boxes(file: BinaryIO, start: int, end: int, wanted: bytes) -> Iterator[Place]:
+    """Where the content of each box of a kind begins and ends."""
     for _ in range(MOST_BOXES):
         if start + 8 > end:
             return
@@ -64,7 +63,8 @@ def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[Box]:
             size = end - start
         if size < head or start + size > end:
             raise ValueError(f"has a broken box at byte {start}: it is no MP4 file, or cut short")
-        yield kind, start + head, start + size
+        if kind == wanted:
+            yield start + head, start + size
         start += size
     raise ValueError(f"has more than {MOST_BOXES} boxes at one level")
 
