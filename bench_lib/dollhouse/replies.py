@@ -14,6 +14,7 @@ from bench_lib.dollhouse.grammar import Sentence, say, value
 from bench_lib.dollhouse.picture import Picture
 from bench_lib.dollhouse.recall import Recall
 
+_COVERAGE = re.compile(r"\bonly the most recent sessions\b", re.IGNORECASE)
 _OPTION = re.compile(r"^\W*([A-J])[.):]\s+(.+?)\s*$", re.MULTILINE)
 
 
@@ -52,6 +53,11 @@ class Shown:
         return found
 
     @property
+    def told_coverage(self) -> bool:
+        """Whether a text says that only some of the sessions can be seen."""
+        return any(_COVERAGE.search(text) for text in self.texts)
+
+    @property
     def registrations(self) -> list[s.Register]:
         """What the wearer asked to be reminded of."""
         return [x for x in self.known.sentences if isinstance(x, s.Register)]
@@ -71,9 +77,13 @@ Rule = Callable[[Shown], str]
 
 
 def choice(shown: Shown) -> str:
-    """The right letter; the option that says so where evidence is missing; else an abstention."""
+    """The right letter; else the option that says that evidence is out of reach; else nothing.
+
+    Only who was told that most sessions are closed can know that the evidence lies in one of them:
+    without that, what was never seen may never have happened, and the observer abstains.
+    """
     letter = shown.option()
-    if letter is None:
+    if letter is None and shown.told_coverage:
         enough = s.NotEnough().say()
         letter = next((k for k, v in shown.options.items() if v == enough), None)
     return json.dumps({"answer": letter}) if letter else s.CannotTell().say()

@@ -40,9 +40,13 @@ class PromptSet:
 
 
 def load(name: str, base: str = "apm") -> PromptSet:
-    """A built-in set by name, or a folder of one's own laid over the built-in set `base`."""
+    """A built-in set by name, or a folder of one's own laid over the built-in set `base`.
+
+    A built-in set called `SET_WORD` is a variant of the set `SET` and is laid over it.
+    """
     if (HERE / name).is_dir() and "/" not in name:
-        return PromptSet(name, _read(HERE / name))
+        of = HERE / name.rpartition("_")[0]
+        return PromptSet(name, {**(_read(of) if of != HERE else {}), **_read(HERE / name)})
     folder = Path(name).expanduser()
     if not folder.is_dir():
         known = [p.name for p in HERE.iterdir() if p.is_dir() and not p.name.startswith("_")]

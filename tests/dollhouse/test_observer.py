@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from house_worlds import answered, composed, history, oracle, shown, texts, told
 
+from bench_lib import prompts
 from bench_lib.chat.base import Contract, Frames, Message, RequestRefused, Text
 from bench_lib.dollhouse import render, replies
 from bench_lib.dollhouse.grammar import read
@@ -136,8 +137,13 @@ def test_the_availability_option_is_chosen_where_evidence_is_missing() -> None:
          "D. the sofa in the lounge", "E. The evidence shown does not suffice."]
     )  # fmt: skip
     fact = "DAY1 10:00:00, study: the red key at the rug, far left."
-    assert json.loads(told((f"{question}\n{lines}",), [], "choice", 64)) == {"answer": "E"}
-    reply = told((fact, f"{question}\n{lines}"), [], "choice", 64)
+    given = {"clock": "DAY2 10:00:00", "question": question, "options": lines, "letters": "A"}
+    asked = prompts.load("apm").render("choice_availability", **given)
+    assert json.loads(told((asked,), [], "choice", 64)) == {"answer": "E"}
+    untold = prompts.load("apm_untold").render("choice_availability", **given)
+    assert told((untold,), [], "choice", 64) == CannotTell().say()
+    reply = told((fact, asked), [], "choice", 64)
+    assert json.loads(told((fact, untold), [], "choice", 64)) == json.loads(reply)
     assert json.loads(reply) == {"answer": "B"}
 
 
