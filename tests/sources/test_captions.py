@@ -113,7 +113,8 @@ def test_an_error_page_is_no_caption_file(tmp_path: Path) -> None:
 
 lines = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1))
 said = st.lists(
-    st.tuples(st.integers(0, 10) | st.integers(40, 300), st.integers(60, 9000), lines.filter(bool)), min_size=1
+    st.tuples(st.integers(0, 10) | st.integers(40, 300), st.integers(60, 9000), lines.filter(bool)),
+    min_size=1,
 )
 
 

@@ -219,7 +219,11 @@ def test_a_wrong_digest_costs_the_video_and_is_remembered(
         sources.prepare(data.trajectories[1])
     (problem,) = load(root).problems
     assert "has the SHA-256" in problem.reason
+    packed(tars[0], member(MEMBER, film))  # downloaded again
+    assert not load(root).problems
     listed(root, *tars)
+    data = load(root)
+    sources.prepare(data.trajectories[0])
     assert not load(root).problems
 
 

@@ -137,7 +137,8 @@ def prepare(trajectory: Trajectory) -> Trajectory:
             extract(media.archive, target)
         except Refused as error:
             target.parent.mkdir(parents=True, exist_ok=True)
-            videos.refusal(target).write_text(str(error), encoding="utf-8")
+            refused = videos.refusal(target, media.archive)
+            refused.write_text(str(error), encoding="utf-8")
             warnings.warn(f"{paths.short(media.archive.path)} {error}", stacklevel=2)
             return trajectory
     if not media.asr:

@@ -55,8 +55,9 @@ def find(root: Path, name: str, manifest: dict[str, dict[str, Any]] | None) -> V
     except (Refused, OSError) as error:
         raise Fault(UNUSABLE, "archive", tar.name, str(error)) from None
     target = paths.cache() / "stream_arena" / archive.key / f"{name}.mp4"
-    if refusal(target).exists():
-        raise Fault(UNUSABLE, "archive", tar.name, refusal(target).read_text(encoding="utf-8"))
+    refused = refusal(target, archive)
+    if refused.exists() and not target.exists():
+        raise Fault(UNUSABLE, "archive", tar.name, refused.read_text(encoding="utf-8"))
     return Video(target, _length_s(tar, target, archive), archive)
 
 
@@ -78,9 +79,10 @@ def _length_s(file: Path, target: Path, archive: Archive | None = None) -> float
         raise Fault(UNUSABLE, "video", file.name, error.reason) from None
 
 
-def refusal(target: Path) -> Path:
-    """Where it is noted why a video was not taken out of its archive."""
-    return target.with_suffix(".refused")
+def refusal(target: Path, archive: Archive) -> Path:
+    """Where it is noted why a video was not taken out of an archive as it is now."""
+    size, changed_ns = archive.stamp
+    return target.with_name(f"{target.stem}.{size}-{changed_ns}.refused")
 
 
 def manifest(root: Path, problems: list[Problem]) -> dict[str, dict[str, Any]] | None:
