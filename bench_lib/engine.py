@@ -123,7 +123,10 @@ class Walk:
         }
         self.emit("sessions", record)
         if not last and not self.notes and not self.told:
-            self.states.keep(self.episode, vars(self.trunk), self.method)
+            saved = self.states.keep(self.episode, vars(self.trunk), self.method)
+            if saved:
+                at = {name: record[name] for name in ("trajectory", "episode", "position")}
+                self.emit("saves", {**at, **saved})
 
     def _opened(self, feed: Feed) -> SessionStream:
         if self.trunk.size is None:

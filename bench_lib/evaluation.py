@@ -210,6 +210,7 @@ class Evaluation:
             source=find_run(self.params.states_from) / "states"
             if self.params.states_from
             else None,
+            form=self.params.state_form,  # type: ignore[arg-type]
         )
         # A store of its own for each walk: what it handed out is in use until the walk is over.
         with frame_store(self.params) as store:

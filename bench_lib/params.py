@@ -93,6 +93,7 @@ class EvalParams:
     store: str = "none"
     store_gib: float = 20.0
     states: str = "last"
+    state_form: str = "exact"
     device: str = "auto"
     shard: str = "1/1"
     workers: int = 1
@@ -103,6 +104,7 @@ class EvalParams:
         from bench_lib import methods
         from bench_lib.answer import MAX_NEW_TOKENS
         from bench_lib.feeds import CONDITIONS
+        from bench_lib.methods.forms import FORMS
         from bench_lib.tasks import APM_BENCH
 
         if self.method not in methods.available():
@@ -121,6 +123,12 @@ class EvalParams:
         _choice("reader", self.reader, ("pyav", "decord"))
         _choice("store", self.store, ("none", "lossless", "jpeg"))
         _choice("states", self.states, ("last", "all", "none"))
+        _choice("state_form", self.state_form, FORMS)
+        if self.state_form != "exact" and (self.states == "none" or self.mode == "replay"):
+            raise BenchError(
+                f"state_form {self.state_form!r} is that of saved memories: it needs mode: stream "
+                "and states: last or all"
+            )
         _choice("dtype", self.dtype, ("auto", "float32", "bfloat16", "float16"))
         for kind in self.max_new_tokens:
             _choice("max_new_tokens", kind, tuple(MAX_NEW_TOKENS))

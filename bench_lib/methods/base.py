@@ -8,7 +8,7 @@ The trunk sees the stream and never a question; questions are asked on branches.
     commit(query, reply)         trunk only: the one way a turn becomes part of memory
     watch(note, key)             trunk only: an instruction to speak up when something happens
     alerts(t_s)                  what it has said of its own accord by then
-    save(folder) / load(folder)  between sessions
+    save(folder, shelf) / load(folder)   between sessions
     state_bytes()                bytes of the state by kind
 
 All that grows with the stream is one object, `self.state`: a frozen dataclass of numbers, strings,
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_lib.methods import state as states
+from bench_lib.methods.packs import Shelf
 from bench_lib.schema import Option
 from bench_lib.stream import Clip, SessionInfo, Size
 from bench_lib.tasks import ReplyKind
@@ -215,9 +216,12 @@ class Method(ABC):
         """Bytes of the state by kind, from its real tensors, texts and frames."""
         return states.nbytes(self.state)
 
-    def save(self, folder: Path) -> None:
-        """Write the state to `folder` (safetensors and JSON), exactly."""
-        states.save(self.state, folder, self._identity())
+    def save(self, folder: Path, shelf: Shelf | None = None) -> None:
+        """Write the state to `folder` (safetensors and JSON).
+
+        By itself and exactly, unless a `shelf` says in what form and beside which earlier states.
+        """
+        states.save(self.state, folder, self._identity(), shelf)
 
     def load(self, folder: Path) -> None:
         """Read a state that `save` wrote, after `attach` and in place of `reset`."""

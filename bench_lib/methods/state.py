@@ -1,28 +1,32 @@
 """One walk over a method's state: its bytes, its save, its load.
 
 A state is a frozen dataclass of None, bool, int, float, str, bytes, tuples, dicts with string keys,
-frame handles, numpy arrays and torch tensors. Arrays and tensors go to one safetensors file,
-everything else to JSON; nothing is pickled. A dataclass field says what its tensors are with
-`part("embeddings")`; inside it the kind is inherited.
+frame handles, numpy arrays and torch tensors. Arrays, tensors and long texts go to safetensors
+(see `packs`), everything else to JSON; nothing is pickled. A dataclass field says what its tensors
+are with `part("embeddings")`; inside it the kind is inherited.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench_lib.errors import BenchError
+from bench_lib.measure import count
+from bench_lib.methods.packs import RECORD, Reader, Shelf, Writer, read, sweep
 from bench_lib.stream import ArrayFrame, EncodedFrame, StoredFrame
 
+VERSION = 2
+LONG_TEXT = 1_024
+"""Characters above which a text is a piece of its own, which later states refer to."""
 KINDS = ("kv", "embeddings", "features", "frames", "text", "index", "weights")
 
 
@@ -98,24 +102,23 @@ def nbytes(state: Any) -> dict[str, int]:
     return {kind: total[kind] for kind in KINDS if total[kind]}
 
 
-def save(state: Any, folder: Path, identity: dict[str, Any]) -> None:
-    """Write `state` to `folder`. `identity` says what made it and is checked by `load`."""
-    arrays, tensors = _Shelf(), _Shelf()
-    tree = _pack(state, arrays, tensors)
+def save(state: Any, folder: Path, identity: dict[str, Any], shelf: Shelf | None = None) -> None:
+    """Write `state` to `folder`. `identity` says what made it and is checked by `load`.
+
+    Without a `shelf` the folder stands by itself and everything is exact. Counts
+    `state_bytes_written`, and `state_bytes_on_disk`: what the state takes with all it refers to.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    digests = {}
-    if arrays.held:
-        from safetensors.numpy import save_file as save_arrays
-
-        save_arrays(arrays.held, folder / "arrays.safetensors")
-    if tensors.held:
-        from safetensors.torch import save_file as save_tensors
-
-        save_tensors(tensors.held, folder / "tensors.safetensors")
-    for path in folder.glob("*.safetensors"):
-        digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    record = {"version": 1, "identity": identity, "digests": digests, "state": tree}
-    (folder / "state.json").write_text(json.dumps(record, allow_nan=False))
+    writer = Writer(shelf or Shelf(folder))
+    tree = _pack(state, "", "index", writer)
+    record = {"version": VERSION, "identity": identity, **writer.finish(folder), "state": tree}
+    text = json.dumps(record, allow_nan=False)
+    (folder / RECORD).write_text(text)
+    if shelf is None:
+        sweep(folder, [folder])
+    count("state_bytes_written", len(text.encode()))
+    held = sum(piece.nbytes for piece in writer.pieces.values())
+    count("state_bytes_on_disk", len(text.encode()) + held)
 
 
 def load(folder: Path, identity: dict[str, Any], owner: type, device: str = "cpu") -> Any:
@@ -123,47 +126,20 @@ def load(folder: Path, identity: dict[str, Any], owner: type, device: str = "cpu
 
     Raises BenchError when a file is missing or damaged, or another method or model made it.
     """
-    path = folder / "state.json"
-    if not path.exists():
-        raise BenchError(f"no saved state in {folder}: state.json is missing")
-    record = json.loads(path.read_text())
+    record = read(folder)
+    if not record:
+        raise BenchError(f"no saved state in {folder}: {RECORD} is missing")
+    if record["version"] != VERSION:
+        raise BenchError(f"{folder} was saved in an older form: delete it, and it is made again")
     if record["identity"] != identity:
         raise BenchError(f"{folder} was saved by {record['identity']}, not by {identity}")
-    for name, digest in record["digests"].items():
-        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
-            raise BenchError(f"{folder / name} is damaged: its digest differs; delete the folder")
-    arrays: dict[str, np.ndarray] = {}
-    tensors: dict[str, Any] = {}
-    if "arrays.safetensors" in record["digests"]:
-        from safetensors.numpy import load_file as load_arrays
-
-        arrays = load_arrays(folder / "arrays.safetensors")
-    if "tensors.safetensors" in record["digests"]:
-        from safetensors.torch import load_file as load_tensors
-
-        # A clone of its own for each tensor: the mapped file is one storage under all of them.
-        loaded = load_tensors(folder / "tensors.safetensors", device=device)
-        tensors = {key: tensor.clone() for key, tensor in loaded.items()}
-    return _unpack(record["state"], arrays, tensors, owner)
+    return _unpack(record["state"], Reader(folder, record, device), owner)
 
 
-class _Shelf:
-    """What one file takes; an object that occurs twice is written, and read, once."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, Any] = {}
-        self._keys: dict[int, tuple[str, Any]] = {}
-
-    def put(self, value: Any, written: Callable[[], Any]) -> str:
-        """The key of `value`, which is held too: its id would else go to another object."""
-        if id(value) not in self._keys:
-            key = str(len(self.held))
-            self._keys[id(value)] = key, value
-            self.held[key] = written()
-        return self._keys[id(value)][0]
-
-
-def _pack(value: Any, arrays: _Shelf, tensors: _Shelf) -> Any:
+def _pack(value: Any, path: str, kind: str, writer: Writer) -> Any:
+    if isinstance(value, str) and len(value) > LONG_TEXT:
+        data = np.frombuffer(value.encode(), np.uint8)
+        return {"leaf": writer.put(value, lambda: writer.array("text", data))}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, StoredFrame):
@@ -172,39 +148,38 @@ def _pack(value: Any, arrays: _Shelf, tensors: _Shelf) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         cls = type(value)
         packed = {
-            f.name: _pack(getattr(value, f.name), arrays, tensors)
+            f.name: _pack(
+                getattr(value, f.name), f"{path}.{f.name}", f.metadata.get("kind", kind), writer
+            )
             for f in dataclasses.fields(value)
         }
         return {"class": f"{cls.__module__}:{cls.__qualname__}", "fields": packed}
     if isinstance(value, tuple):
-        return {"tuple": [_pack(item, arrays, tensors) for item in value]}
+        return {"tuple": [_pack(v, f"{path}.{i}", kind, writer) for i, v in enumerate(value)]}
     if isinstance(value, dict):
-        return {"dict": {key: _pack(item, arrays, tensors) for key, item in value.items()}}
+        return {"dict": {k: _pack(v, f"{path}.{k}", kind, writer) for k, v in value.items()}}
     if isinstance(value, bytes):
-        return {"bytes": arrays.put(value, lambda: np.frombuffer(value, np.uint8))}
+        data = np.frombuffer(value, np.uint8)
+        return {"leaf": writer.put(value, lambda: writer.array("bytes", data))}
     if isinstance(value, np.ndarray):
-        return {"array": arrays.put(value, lambda: np.ascontiguousarray(value))}
+        return {"leaf": writer.put(value, lambda: writer.array("array", value))}
     if is_tensor(value):
-        return {"tensor": tensors.put(value, lambda: value.detach().clone().contiguous())}
+        return {"leaf": writer.put(value, lambda: writer.tensor(path, value, kind))}
     raise TypeError(f"a state may not hold a {type(value).__name__}")
 
 
-def _unpack(tree: Any, arrays: dict[str, Any], tensors: dict[str, Any], owner: type) -> Any:
+def _unpack(tree: Any, reader: Reader, owner: type) -> Any:
     if not isinstance(tree, dict):
         return tree
     tag, body = next(iter(tree.items()))
+    if tag == "leaf":
+        return reader.value(body)
     if tag == "class":
-        fields = {
-            key: _unpack(item, arrays, tensors, owner) for key, item in tree["fields"].items()
-        }
+        fields = {key: _unpack(item, reader, owner) for key, item in tree["fields"].items()}
         return _dataclass(body, owner)(**fields)
     if tag == "tuple":
-        return tuple(_unpack(item, arrays, tensors, owner) for item in body)
-    if tag == "dict":
-        return {key: _unpack(item, arrays, tensors, owner) for key, item in body.items()}
-    if tag == "bytes":
-        return arrays[body].tobytes()
-    return arrays[body] if tag == "array" else tensors[body]
+        return tuple(_unpack(item, reader, owner) for item in body)
+    return {key: _unpack(item, reader, owner) for key, item in body.items()}
 
 
 def _dataclass(name: str, owner: type) -> type:

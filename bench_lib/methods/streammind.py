@@ -22,6 +22,7 @@ from bench_lib.chat.turn import later
 from bench_lib.measure import count
 from bench_lib.methods.base import Alert, Generation, Method, Note, Query, Refused, Reply
 from bench_lib.methods.frame_window import logged
+from bench_lib.methods.packs import Shelf
 from bench_lib.prompts import load as load_prompts
 from bench_lib.stream import Clip, SessionInfo, Size
 from bench_lib.streammind import conversation, memory_file, models, search_providers
@@ -180,9 +181,10 @@ class StreamMind(Settings, Method):
         """Bytes of frames kept (ring and store) and of the log."""
         return self.stream.nbytes()
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, shelf: Shelf | None = None) -> None:
         """Write `memory.sqlite`; see `memory_file`."""
-        memory_file.save(self.stream, folder, {**self._identity(), "seed": self.stream.models.seed})
+        identity = {**self._identity(), "seed": self.stream.models.seed}
+        memory_file.save(self.stream, folder, identity, shelf)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote; raises BenchError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,10 @@ def test_what_occurs_twice_is_held_written_and_read_once(tmp_path: Path) -> None
     assert loaded.keys[0] is loaded.keys[1]
     assert loaded.more["a"] is loaded.more["b"]
     assert [f.t_s for f in loaded.frames] == [0.0, 1.0]
-    assert (tmp_path / "tensors.safetensors").stat().st_size < 2 * 400
+    packs = list(tmp_path.glob("*.safetensors"))
+    assert sum(path.stat().st_size for path in packs) < 2 * 400 + 2 * 400
+    record = json.loads((tmp_path / "state.json").read_text())
+    assert sum(pack["bytes"] for pack in record["packs"].values()) == 400 + 48 + 400
 
 
 def test_what_is_equal_but_not_the_same_is_counted_twice(tmp_path: Path) -> None:
@@ -82,7 +86,7 @@ def test_a_memory_that_is_not_whole_is_not_loaded(tmp_path: Path, damage: str) -
     if damage == "missing":
         (tmp_path / "state.json").unlink()
     elif damage == "changed":
-        path = tmp_path / "tensors.safetensors"
+        [path] = tmp_path.glob("*.safetensors")
         path.write_bytes(path.read_bytes()[:-1] + b"\x01")
     else:
         identity = {"method": "y"}
