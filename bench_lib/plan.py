@@ -108,6 +108,7 @@ def _server(evaluation: Evaluation, frames: int) -> list[Row]:
     if evaluation.method.model != "chat" or kind not in ("endpoint", "vllm"):
         return []
     from bench_lib.chat.preflight import canary, preflight, require
+    from bench_lib.chat.server import servers
 
     method = evaluation.method
     as_video = bool(getattr(method, "as_video", False))
@@ -118,7 +119,10 @@ def _server(evaluation: Evaluation, frames: int) -> list[Row]:
     require(checks)
     checks = (*checks, canary(method.served, as_video=as_video))
     require(checks)
-    evaluation.run.note(preflight=[f"{check.name}: {check.detail}" for check in checks])
+    evaluation.run.note(
+        preflight=[f"{check.name}: {check.detail}" for check in checks],
+        servers=[one.record() for one in servers(method.served)],
+    )
     return [(check.name, "ok" if check.ok else "not known", check.detail) for check in checks]
 
 

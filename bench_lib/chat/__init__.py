@@ -1,7 +1,8 @@
 """Models that take messages: one contract, several backends, chosen by a short text.
 
-`endpoint:MODEL@URL` an OpenAI-compatible server; `vllm:MODEL` vLLM in this process;
-`recorded:FOLDER` kept replies; `ideal` the dollhouse's ideal observer; else a local backbone.
+`endpoint:MODEL@URL` an OpenAI-compatible server, `endpoint:MODEL@URL,URL` several of one model;
+`vllm:MODEL` vLLM in this process; `recorded:FOLDER` kept replies; `ideal` the dollhouse's ideal
+observer; else a local backbone.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ def open(spec: str, **settings: Any) -> Chat:
         found = re.fullmatch(r"(.+?)@(https?://.*)", rest)
         if not found:
             raise BenchError(f"{spec!r}: an endpoint is named endpoint:MODEL@http://host:8000/v1")
-        return Endpoint(found[1], found[2], _built(EndpointSettings, **settings))
+        urls, given = found[2].split(","), _built(EndpointSettings, **settings)
+        if len(urls) == 1:
+            return Endpoint(found[1], urls[0], given)
+        from bench_lib.chat.replicas import Replicas
+
+        return Replicas(found[1], [url.strip() for url in urls], given)
     if kind == "vllm" and rest:
         from bench_lib.chat.vllm_offline import VllmChat
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,21 +12,21 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.chat.base import Chat, ChatReply, Contract, Message
+from bench_lib.chat.base import Chat, ChatReply, Contract, Message, RequestRefused
 from bench_lib.chat.budget import Budget
 from bench_lib.chat.contract import checked
 from bench_lib.chat.redact import redacted
 from bench_lib.chat.reply_stream import Fault, collect
 from bench_lib.chat.settings import EndpointSettings
 from bench_lib.chat.transport import Transport
-from bench_lib.chat.wire import Wire
+from bench_lib.chat.wire import Wire, names
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation
 
 
 class Endpoint(Chat):
-    """A served model. Many threads may ask at once; each waits for one of `concurrency` places.
+    """A served model. Many threads may ask at once; each waits for one of its places.
 
     Clocks: `ready_at` is when the request that was answered went out, its media encoded and earlier
     tries over; `first_token_at` is when its first token came in, of reasoning or of the reply;
@@ -44,6 +45,8 @@ class Endpoint(Chat):
         parts = urlsplit(self.url)
         self.id = f"{model}@{self.settings.revision or parts.netloc + parts.path}"
         self.wire = Wire(self.settings)
+        self._held: set[str] = set()
+        self._guard = threading.Lock()
         self.transport = self.embedder = Transport(self.url, self.settings)
         s = self.settings
         if s.embedding_url:
@@ -64,14 +67,40 @@ class Endpoint(Chat):
     def _send(
         self, messages: Sequence[Message], contract: Contract, generation: Generation
     ) -> ChatReply:
-        body = self.wire.body(self.model, messages, contract, generation)
-        if self.settings.stream:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
-        reply = self.transport.persist(lambda: self._once(body))
+        def body(held: frozenset[str] = frozenset()) -> dict[str, Any]:
+            made = self.wire.body(self.model, messages, contract, generation, held)
+            if self.settings.stream:
+                made |= {"stream": True, "stream_options": {"include_usage": True}}
+            return made
+
+        if self.settings.media == "once":
+            reply = self.transport.persist(lambda: self._short(body))
+        else:
+            whole = body()
+            reply = self.transport.persist(lambda: self._once(whole))
         count("prompt_tokens", reply.usage.get("prompt_tokens", 0))
         count("completion_tokens", reply.usage.get("completion_tokens", 0))
         if "frames" in reply.usage:
             count("frames_encoded", reply.usage["frames"])
+        return reply
+
+    def _short(self, body: Callable[[frozenset[str]], dict[str, Any]]) -> ChatReply:
+        """One request with what the server holds by its name; where that fails, one with all."""
+        with self._guard:
+            held = frozenset(self._held)
+        made = body(held)
+        known = names(made)
+        try:
+            reply = self._once(made)
+        except (Fault, RequestRefused):
+            if not known & held:
+                raise
+            # The server was started anew, or its cache has let something go.
+            with self._guard:
+                self._held -= known
+            reply = self._once(body(frozenset()))
+        with self._guard:
+            self._held |= known
         return reply
 
     def _once(self, body: dict[str, Any]) -> ChatReply:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from bench_lib.chat.base import Chat, ChatError, ChatReply, Contract, Frames, Me
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.endpoint import Endpoint
 from bench_lib.chat.redact import key_from
+from bench_lib.chat.replicas import Replicas
+from bench_lib.chat.server import served, settle
 from bench_lib.errors import BenchError, nearest
 from bench_lib.methods.base import Generation
 from bench_lib.stream import ArrayFrame, Size
@@ -54,6 +57,13 @@ def preflight(
     """
     if isinstance(chat, CachedChat):
         chat = chat.chat
+    if isinstance(chat, Replicas):
+        how = frames, size, as_video, prompt_tokens, max_new_tokens
+        return tuple(
+            replace(check, name=f"{check.name}, {urlsplit(endpoint.url).netloc}")
+            for endpoint in chat.endpoints
+            for check in preflight(endpoint, *how)
+        )
     checks: list[Check] = []
     limit = 0
     if isinstance(chat, Endpoint):
@@ -66,6 +76,8 @@ def preflight(
         return (*checks, Check("items per prompt", False, f"{frames} frames: {error}"))
     checks += found
     needed = tokens + prompt_tokens + max_new_tokens
+    if isinstance(chat, Endpoint):
+        checks.append(_at_once(chat, needed if tokens else 0))
     if limit and tokens:
         told = f"about {needed} tokens of {limit}"
         return (*checks, Check("context", needed <= limit, told))
@@ -85,6 +97,11 @@ def canary(chat: Chat, size: Size = (112, 112), as_video: bool = False) -> Check
     The replies differ, or else their first token's log-probabilities do, where the backend gives
     them. Equal ones mean that a cache takes no notice of media, or that the model does not see.
     """
+    if isinstance(chat, CachedChat):
+        chat = chat.chat
+    if isinstance(chat, Replicas):
+        found = [canary(endpoint, size, as_video) for endpoint in chat.endpoints]
+        return next((check for check in found if check.ok is not True), found[0])
     # A word of its own in the text: no earlier canary's replies can serve.
     text = f"Check {uuid.uuid4().hex[:8]}. Which colour fills the picture? Answer with one word."
     generation = Generation(max_new_tokens=8, keep_logits=True)
@@ -126,6 +143,18 @@ def _server(chat: Endpoint) -> tuple[list[Check], int]:
     checks.append(Check("model", there, told))
     limit = chat.settings.context_tokens or models.get(chat.model, {}).get("max_model_len") or 0
     return checks, int(limit)
+
+
+def _at_once(chat: Endpoint, tokens: int) -> Check:
+    """How many requests go out together, and why so many."""
+    found = served(chat)
+    places = settle(chat, found, tokens)
+    if chat.settings.concurrency:
+        return Check("requests at once", True, f"{places}, as set")
+    if found.cache_tokens:
+        told = f"{places}: its cache holds {found.cache_tokens:,} tokens"
+        return Check("requests at once", True, told)
+    return Check("requests at once", None, f"{places}; the server does not tell its limits")
 
 
 def _frames(chat: Chat, frames: int, size: Size, as_video: bool) -> tuple[list[Check], int]:

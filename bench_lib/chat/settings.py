@@ -12,7 +12,7 @@ from bench_lib.chat.redact import redacted
 from bench_lib.errors import BenchError, nearest
 
 Structured = Literal["none", "json_object", "json_schema"]
-Media = Literal["data", "file"]
+Media = Literal["data", "file", "once"]
 Video = Literal["images", "jpeg", "mp4"]
 ImageFormat = Literal["jpeg", "png"]
 LimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -45,8 +45,10 @@ class EndpointSettings:
         video: How a video part is sent: as separate images, as one part of joined JPEG frames
             (vLLM's `data:video/jpeg`), or as an MP4 file with the frames' own times.
         image_format, quality: Encoding of frames.
-        media: `data` URLs inside the request, or `file` references to files written once, named by
-            content, in `media_folder`, which the server must be allowed to read.
+        media: `data` URLs inside the request; `file` references to files written once, named by
+            content, in `media_folder`, which the server must be allowed to read; or `once`: the
+            bytes in the first request that shows an item, later its `uuid` alone (vLLM keeps them
+            in its cache; where it has let one go, the request is sent again with its bytes).
         media_ids: Send a content digest as each item's `uuid` (vLLM reuses encoded media by it).
 
     Transport:
@@ -54,7 +56,8 @@ class EndpointSettings:
             serves one model each).
         key_env: Environment variable that holds the key. Nothing is sent unless it is named, so no
             key reaches a server that was not meant to have it.
-        concurrency: Requests under way at once.
+        concurrency: Requests under way at once, at each address. 0: as many as the server's cache
+            holds, found out before a run; until then, and where a server does not tell, 8.
         timeout_s: Longest silence of the server. deadline_s: longest time of one request.
         retries, backoff_s, max_wait_s: Further tries after transport failures; the first wait,
             doubled each time with jitter; the longest single wait, also for `Retry-After`. By
@@ -90,7 +93,7 @@ class EndpointSettings:
 
     embedding_url: str = ""
     key_env: str = ""
-    concurrency: int = 8
+    concurrency: int = 0
     timeout_s: float = 120.0
     deadline_s: float = 900.0
     retries: int = 10
@@ -111,7 +114,11 @@ class EndpointSettings:
                 raise BenchError(
                     f"endpoint setting {name}={value!r}; {nearest(str(value), get_args(allowed))}"
                 )
-        for name in ("concurrency", "timeout_s", "deadline_s", "max_wait_s", "quality"):
+        if self.concurrency < 0:
+            raise BenchError(
+                f"endpoint setting concurrency must not be negative: {self.concurrency}"
+            )
+        for name in ("timeout_s", "deadline_s", "max_wait_s", "quality"):
             if getattr(self, name) <= 0:
                 raise BenchError(
                     f"endpoint setting {name} must be above 0, not {getattr(self, name)}"

@@ -25,8 +25,12 @@ PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may pass; every other failing status is the server's answer to this request."""
 
 
+PLACES, MOST = 8, 64
+"""Requests at once where the user leaves it to the server: before it is asked, and at most."""
+
+
 class Transport:
-    """Requests to `url`, at most `concurrency` at once, each tried until it passes or is hopeless.
+    """Requests to `url`, at most `places` at once, each tried until it passes or is hopeless.
 
     A wait that a busy server asks for holds back all requests, not only the one it answered.
     """
@@ -34,7 +38,8 @@ class Transport:
     def __init__(self, url: str, settings: EndpointSettings) -> None:
         self.url = url
         self.settings = settings
-        self._slots = threading.BoundedSemaphore(settings.concurrency)
+        self.places = settings.concurrency or PLACES
+        self._slots = threading.BoundedSemaphore(self.places)
         self._resume_at = 0.0
         self._down = False
         self._jitter = random.Random()  # waits only; no reply depends on it
@@ -42,7 +47,7 @@ class Transport:
             settings.timeout_s, connect=min(10.0, settings.timeout_s), pool=None
         )
         self._client = httpx.Client(
-            timeout=timeout, limits=httpx.Limits(max_connections=settings.concurrency)
+            timeout=timeout, limits=httpx.Limits(max_connections=settings.concurrency or MOST)
         )
 
     @contextmanager
@@ -67,6 +72,19 @@ class Transport:
                 return self._json(response)
 
         return self.persist(once)
+
+    def allow(self, places: int) -> None:
+        """So many requests at once from now on, `MOST` at most; to be called before the first."""
+        self.places = max(1, min(MOST, places))
+        self._slots = threading.BoundedSemaphore(self.places)
+
+    def told(self, address: str) -> str:
+        """What the server says at an address of its own, or nothing where it has none."""
+        try:
+            with self._response("GET", "", base=address) as response:
+                return "".join(self._chunks(response))
+        except (Fault, RequestRefused):
+            return ""
 
     def persist(self, once: Callable[[], T]) -> T:
         """Do it, and again after each Fault until the tries are used up (TransportError).
@@ -109,12 +127,14 @@ class Transport:
         return wait_s * self._jitter.uniform(1.0, 1.1)
 
     @contextmanager
-    def _response(self, method: str, path: str, **content: Any) -> Iterator[httpx.Response]:
+    def _response(
+        self, method: str, path: str, base: str = "", **content: Any
+    ) -> Iterator[httpx.Response]:
         key = key_from(self.settings.key_env)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
             with self._client.stream(
-                method, f"{self.url}{path}", headers=headers, **content
+                method, f"{base or self.url}{path}", headers=headers, **content
             ) as response:
                 if response.status_code != 200:
                     text = "".join(self._chunks(response))

@@ -6,7 +6,7 @@ import os
 import threading
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,13 @@ class Wire:
         messages: Sequence[Message],
         contract: Contract,
         generation: Generation,
+        held: Container[str] = (),
     ) -> dict[str, Any]:
-        """The request, all but the switch that asks for a stream."""
+        """The request, all but the switch that asks for a stream; `held` items go by name alone."""
         s = self.settings
         body: dict[str, Any] = {
             "model": model,
-            "messages": [{"role": m.role, "content": self._content(m)} for m in messages],
+            "messages": [{"role": m.role, "content": self._content(m, held)} for m in messages],
             s.limit_field: generation.max_new_tokens + s.reasoning_tokens,
         }
         if s.sampling:
@@ -66,13 +67,13 @@ class Wire:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return body | dict(s.extra)
 
-    def _content(self, message: Message) -> str | list[dict[str, Any]]:
+    def _content(self, message: Message, held: Container[str]) -> str | list[dict[str, Any]]:
         if all(isinstance(part, Text) for part in message.parts):
             # Some chat templates take no list of parts in a system turn.
             return "\n".join(part.text for part in message.parts if isinstance(part, Text))
-        return [item for part in message.parts for item in self._items(part)]
+        return [item for part in message.parts for item in self._items(part, held)]
 
-    def _items(self, part: Part) -> list[dict[str, Any]]:
+    def _items(self, part: Part, held: Container[str]) -> list[dict[str, Any]]:
         if isinstance(part, Text):
             return [{"type": "text", "text": part.text}]
         if isinstance(part, Sound):
@@ -83,12 +84,14 @@ class Wire:
             }
             return [self._named(item, media.sound_digest(part))]
         if part.video and self.settings.video != "images":
-            return [self._video(part)]
-        return [self._image(part, index) for index in range(len(part.frames))]
+            return [self._video(part, held)]
+        return [self._image(part, index, held) for index in range(len(part.frames))]
 
-    def _image(self, part: Frames, index: int) -> dict[str, Any]:
+    def _image(self, part: Frames, index: int, held: Container[str]) -> dict[str, Any]:
         form = self.settings.image_format
         name, encode = self._picture(part.frames[index], part.size, form)
+        if name in held:
+            return self._named({"type": "image_url", "image_url": None}, name)
         image = {"url": self._url(name, f"image/{form}", encode)}
         if self.settings.media_resolution:
             image["detail"] = self.settings.media_resolution
@@ -102,10 +105,12 @@ class Wire:
         name = media.short_digest(media.digest(frame), size, form, quality)
         return name, lambda: media.image(frame, size, form, quality)
 
-    def _video(self, part: Frames) -> dict[str, Any]:
+    def _video(self, part: Frames, held: Container[str]) -> dict[str, Any]:
         pictures = [self._picture(frame, part.size, "jpeg") for frame in part.frames]
         times = [round(f.t_s - part.frames[0].t_s, 6) for f in part.frames]
         name = media.short_digest([name for name, _ in pictures], times, self.settings.video)
+        if name in held:
+            return self._named({"type": "video_url", "video_url": None}, name)
         if self.settings.video == "mp4":
             url = self._url(name, "video/mp4", lambda: media.mp4(part.frames, part.size))
         else:
@@ -113,11 +118,12 @@ class Wire:
         return self._named({"type": "video_url", "video_url": {"url": url}}, name)
 
     def _named(self, item: dict[str, Any], name: str) -> dict[str, Any]:
-        return item | {"uuid": name} if self.settings.media_ids else item
+        ids = self.settings.media_ids or self.settings.media == "once"
+        return item | {"uuid": name} if ids else item
 
     def _url(self, name: str, kind: str, encode: Callable[[], bytes]) -> str:
         """A data URL, or a reference to a file that is written once."""
-        if self.settings.media == "data":
+        if self.settings.media != "file":
             return f"data:{kind};base64,{self._base64(name, encode)}"
         folder = Path(self.settings.media_folder).expanduser().resolve()
         path = folder / f"{name}.{kind.partition('/')[2]}"
@@ -142,3 +148,10 @@ class Wire:
             while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
                 self._kept_bytes -= len(self._kept.popitem(last=False)[1])
         return text
+
+
+def names(body: dict[str, Any]) -> set[str]:
+    """The names of the frames and videos of a request, as far as they have any."""
+    parts = [m["content"] for m in body["messages"] if isinstance(m["content"], list)]
+    items = [item for part in parts for item in part]
+    return {i["uuid"] for i in items if i["type"] in ("image_url", "video_url") and "uuid" in i}

@@ -122,7 +122,8 @@ class Exchange:
 class Server:
     """Serves `/v1`; `handler` answers chat requests and may be changed while it runs.
 
-    Each request first calls `pause`; `busiest` is the most that were in it at once.
+    `pages` are what it says at other addresses. Each request first calls `pause`; `busiest` is the
+    most that were in it at once.
     """
 
     handler: Handler
@@ -133,6 +134,7 @@ class Server:
     busiest: int = 0
     pause: Callable[[], object] = lambda: None
     port: int = 0
+    pages: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         self._lock = threading.Lock()
@@ -152,10 +154,13 @@ class Server:
                 pass
 
             def do_GET(self) -> None:
-                Exchange(self, self.path, {}, 0).send(
-                    200,
-                    json.dumps({"data": [{"id": server.model, "max_model_len": server.context}]}),
-                )
+                exchange = Exchange(self, self.path, {}, 0)
+                listed = {"data": [{"id": server.model, "max_model_len": server.context}]}
+                pages = {**server.pages, "/v1/models": json.dumps(listed)}
+                if self.path in pages:
+                    exchange.send(200, pages[self.path])
+                else:
+                    exchange.error(404, "Not Found")
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -43,6 +43,7 @@ def test_a_server_that_can_serve_the_run_passes_every_check():
         "model": True,
         "items per prompt": True,
         "frames used": True,
+        "requests at once": None,
         "context": True,
     }
     assert "64 of 64" in str(checks)
