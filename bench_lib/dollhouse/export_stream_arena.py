@@ -4,7 +4,7 @@
     ROOT/video_meta.jsonl, video_meta.en.jsonl, videos_manifest.jsonl
     ROOT/videos/ID.tar                           member ID/ID.mp4 (or videos/ID.mp4)
     ROOT/captions/ID.LANGUAGE.vtt
-    ROOT/facts/ID.jsonl                          what searches find
+    ROOT/facts.jsonl                             what searches find
 
 It has the real folder's traps: rows of all videos mixed and in no order, fields that nobody knows,
 points and ranges in one list, whole seconds as integers, horizons of HR that count from the latest
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import io
 import json
 import shutil
 import tarfile
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench_lib.dollhouse import library
+from bench_lib.dollhouse.lore import store
 from bench_lib.dollhouse.render import Look
 from bench_lib.dollhouse.world import World
 from bench_lib.schema import Candidate, Caption, Moment, Trajectory
@@ -32,6 +34,7 @@ from bench_lib.schema import Candidate, Caption, Moment, Trajectory
 Shape = Literal["paper", "released"]
 CHINESE = "请用英文回答："
 """The films speak English only; the Chinese file asks for that."""
+ABOUT = b'{"format": "mp4"}\n'
 
 
 def export(
@@ -64,9 +67,7 @@ def export(
         listed.append(_video(trajectory, root / "videos", packed))
         if captions:
             _captions(trajectory, root / "captions")
-        facts = root / "facts" / f"{trajectory.id}.jsonl"
-        facts.parent.mkdir(exist_ok=True)
-        shutil.copyfile(library.fact_store(trajectory), facts)
+    shutil.copyfile(store(), root / "facts.jsonl")
     if packed:
         _lines(root / "videos_manifest.jsonl", listed)
 
@@ -156,11 +157,12 @@ def _video(trajectory: Trajectory, folder: Path, packed: bool) -> dict[str, Any]
         return {}
     path = folder / f"{name}.tar"
     with tarfile.open(path, "w") as tar:
-        about = Path(film).with_name("facts.jsonl")
         inside = tarfile.TarInfo(name)
         inside.type, inside.mode = tarfile.DIRTYPE, 0o755
         tar.addfile(inside)
-        tar.add(about, f"{name}/{name}.info.json")
+        about = tarfile.TarInfo(f"{name}/{name}.info.json")
+        about.size = len(ABOUT)
+        tar.addfile(about, io.BytesIO(ABOUT))
         tar.add(film, f"{name}/{name}.mp4")
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

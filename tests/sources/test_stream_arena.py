@@ -118,7 +118,8 @@ def test_the_ideal_observer_gives_the_same_answers(tmp_path: Path) -> None:
     data = load(export(tmp_path))
     (world, _), found = films()[0], data.trajectories[0]
     found = sources.prepare(found)
-    film, facts = world.films[0], "\n".join(d["text"] for d in lore(world).documents())
+    film = world.films[0]
+    facts = "\n".join(d["text"] for d in lore(world.house.singles).documents())
     session = found.sessions[0]
     with open_session(session, 1.0, ((0.0, session.duration_s),)) as stream:
         read = [strip.decode(sample.frame.pixels()) for sample in stream]
