@@ -17,6 +17,8 @@ from bench_lib.methods.base import Method
 SHARED = (
     "base",
     "state",
+    "packs",
+    "forms",
     "checks",
     "token_memory",
     "frame_window",
