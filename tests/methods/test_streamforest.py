@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,8 +17,10 @@ from bench_lib import backbones, methods
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
+from bench_lib.methods.base import Method, Note, Query
 from bench_lib.methods.parts.sincos import codes
-from bench_lib.stream import Clip
+from bench_lib.schema import Caption
+from bench_lib.stream import Clip, SessionInfo
 
 NAME = "streamforest"
 SMALL = {"short_frames": 6, "short_tokens": 8, "event_window": 4, "frame_tokens": 4, "quota": 48}
@@ -178,6 +181,34 @@ def observed(method, frames: int, step: int):
     for start in range(0, frames, step):
         method.observe(Clip(0, (blank,) * min(step, frames - start)))
     return method
+
+
+def test_captions_stand_before_the_question_where_they_are_taken(tiny: Backbone) -> None:
+    """Those of this session, with what was said; a branch's are not the trunk's."""
+    read = {}
+    for speech in ("captions", "none"):
+        method = begun(tiny, NAME, speech=speech, **SMALL)
+        session(method, 0, film(4))
+        size = method.frame_size((laws.SIDE, laws.SIDE))
+        method.begin_session(SessionInfo("S2", 1, laws.WALL_S, size))
+        said = (Caption(start_s=1.0, end_s=2.0, text="hello"),)
+        method.observe(Clip(1, tuple(film(4, seed=1)), said))
+        branch = method.branch()
+        branch.observe(Clip(1, (), (Caption(start_s=4.0, end_s=5.0, text="later"),)))
+        query = replace(QUERY, notes=(Note(1, 3.0, "asked", laws.WALL_S + 3),))
+        read[speech] = [told(tiny, one, query) for one in (method, branch)]
+    heard = "\n[DAY1 10:00:02] Speech: hello\n[DAY1 10:00:03] asked"
+    question = f"\n{QUERY.text}"
+    trunk, branch = read["captions"]
+    assert trunk.endswith(f"{heard}{question}")
+    assert branch.endswith(f"{heard}\n[DAY1 10:00:05] Speech: later{question}")
+    assert all("Speech" not in text for text in read["none"])
+
+
+def told(backbone: Backbone, method: Method, query: Query) -> str:
+    """The words of a question's turn."""
+    text = backbone.tokenizer.decode(method.prompt(method.state, query).text_ids.tolist())
+    return text.rpartition("<|im_end|>\n<|im_start|>assistant")[0]
 
 
 def test_bytes_at_the_papers_settings() -> None:

@@ -10,6 +10,7 @@ import pytest
 from by_hand import asked, chat, clip, frames_of, info, respond, script, session
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from live import Spy, ask, begun, clips, line, show, turns
 
 from bench_lib import methods
 from bench_lib.chat.base import ChatReply, Frames, Message, TransportError
@@ -343,3 +344,15 @@ def test_a_session_without_a_frame_costs_nothing_and_a_question_is_still_asked()
 def test_what_cannot_be_meant_is_refused(args):
     with pytest.raises(BenchError, match="vst"):
         methods.load("vst", **args)
+
+
+@pytest.mark.parametrize("how", [{}, {"segment_seconds": 4.0}])
+@pytest.mark.parametrize("speech", ["captions", "none"])
+def test_captions_come_with_the_question_where_they_are_taken(how, speech):
+    method = begun("vst", Spy("fine"), speech=speech, **how)
+    show(method, clips(0, 8, said=(line(1.5, "hello"), line(6.0, "later"))))
+    ask(method, 8.0)
+    *said, time_and_question = turns(method.served.asked[-1][0])[-1][-1].split("\n")
+    spoken = ["[DAY1 10:00:01] Speech: hello", "[DAY1 10:00:06] Speech: later"]
+    assert [text for text in said if "Speech" in text] == (spoken if speech != "none" else [])
+    assert time_and_question == "Time=8.0s What now?"
