@@ -10,7 +10,7 @@ from typing import Any
 from bench_lib.ask import Ask, query, registrations
 from bench_lib.feeds import Feed
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation, Method, Note, Query, Refused, Reply
+from bench_lib.methods.base import Alert, Generation, Method, Note, Query, Refused, Reply
 from bench_lib.prompts import PromptSet
 from bench_lib.schema import Response, Session
 from bench_lib.score.gate import gate
@@ -42,12 +42,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Moment:
-    """Where in the stream an ask is put. Times are seconds of this machine, but `prefix_s`."""
+    """Where in the stream an ask is put. Times are seconds of this machine, but `prefix_s`.
+
+    `turns` are earlier turns of the dialogue, for methods that do not keep them by themselves.
+    """
 
     fed: tuple[Session, ...]
     feed: Feed
     tail: Clip
     late: tuple[Note, ...] = ()
+    turns: tuple[Note, ...] = ()
     streamed: bool = False
     observe_s: float = 0.0
     decode_s: float = 0.0
@@ -58,7 +62,7 @@ class Moment:
 
 def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setting) -> Response:
     """Let a branch answer. Whatever it raises becomes a status and a reason."""
-    asked = _query(branch, ask, at, setting)
+    asked = asked_of(branch, ask, at, setting)
     limit = setting.max_new_tokens[asked.contract]
     generation = replace(setting.generation, max_new_tokens=limit, seed=setting.seed)
     begun = time.perf_counter()
@@ -98,6 +102,29 @@ def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setti
     )
 
 
+def spoken(
+    ask: Ask, trajectory: str, alert: Alert | None, state_bytes: Mapping[str, int]
+) -> Response:
+    """The record of a watch: what was said first and when, or that nothing was said in time.
+
+    `alert_s` is the instant of the newest frame that the method had seen, the stamp that
+    StreamArena scores; `delivered_s` is when its words were out.
+    """
+    if alert is None:
+        return Response(**_where(ask, trajectory), status="ok", state_bytes=dict(state_bytes))
+    parsed = parse("free", alert.text, "", "end")
+    return Response(
+        **_where(ask, trajectory),
+        status=parsed.status,
+        raw_text=alert.text,
+        text=parsed.text,
+        repairs=parsed.repairs,
+        error=parsed.why,
+        timings={"alert_s": alert.observed_s, "delivered_s": alert.delivered_s},
+        state_bytes=dict(state_bytes),
+    )
+
+
 def failure(
     ask: Ask, trajectory: str, reason: str, missing: tuple[str, ...] = (), status: str = "error"
 ) -> Response:
@@ -119,7 +146,7 @@ def _where(ask: Ask, trajectory: str) -> dict[str, Any]:
     }
 
 
-def _query(branch: Method, ask: Ask, at: Moment, setting: Setting) -> Query:
+def asked_of(branch: Method, ask: Ask, at: Moment, setting: Setting) -> Query:
     """The request with the notes that precede it, less those the memory has heard or lost."""
     asked = query(setting.bench, setting.prompts, ask, at.feed.session, at.feed.position)
     if at.streamed:
@@ -127,7 +154,7 @@ def _query(branch: Method, ask: Ask, at: Moment, setting: Setting) -> Query:
     said = registrations(setting.bench, setting.prompts, ask, at.fed, at.feed.session)
     if not branch.persistent:
         said = tuple(note for note in said if note.session == at.feed.position)
-    notes = sorted((*said, *asked.notes), key=lambda note: (note.session, note.t_s))
+    notes = sorted((*said, *at.turns, *asked.notes), key=lambda note: (note.session, note.t_s))
     return replace(asked, notes=tuple(notes))
 
 

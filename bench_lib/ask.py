@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from bench_lib.methods.base import Note, Query
 from bench_lib.prompts import PromptSet
 from bench_lib.schema import Candidate, Probe, Session, clock
-from bench_lib.tasks import Bench
+from bench_lib.tasks import Bench, task_of
+
+WAITING_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,16 @@ class Ask:
     def key(self) -> tuple[str, str]:
         """What identifies it in every file of a run."""
         return self.candidate.id, self.probe.id
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Of an instruction to speak up: when nobody waits any longer. None for other asks.
+
+        StreamArena ends a case 30 s after its due time; a method never learns of either.
+        """
+        if not task_of(self.candidate.task).watches:
+            return None
+        return self.candidate.ideal[0].start_s + WAITING_S
 
 
 def moment(session: Session, t_s: float) -> str:

@@ -163,31 +163,58 @@ class Walk:
             count("frames_sampled", len(clip.frames))
             closing = len(clip.frames) < self.method.clip_frames
             while due and (closing or not _whole(clip, due[0])):
-                self._ask(feed, due.pop(0), clip, decoded_s / max(1, frames))
-            if last and not due:
+                clip = self._ask(feed, due.pop(0), clip, decoded_s / max(1, frames))
+            if last and not due and not self._waits():
                 return
-            begun = time.perf_counter()
-            self.method.observe(clip)
-            clip_s.append(time.perf_counter() - begun)
-            self.trunk.observe_s += clip_s[-1]
-            for branch in self.branches.values():
-                branch.observe(clip)
-            if clip.frames:
-                self._deliver(feed, clip.frames[-1].t_s)
-                self.progress(len(clip.frames) / self.method.fps)
+            clip_s.append(self._observe(feed, clip))
         while due:
             self._ask(feed, due.pop(0), Clip(feed.position, ()), 0.0)
         self._deliver(feed, feed.session.duration_s)
 
-    def _ask(self, feed: Feed, ask: Ask, clip: Clip, frame_decode_s: float) -> None:
+    def _waits(self) -> bool:
+        """Whether something is still to come of what was asked."""
+        return False
+
+    def _observe(self, feed: Feed, clip: Clip) -> float:
+        """The trunk takes a clip in; the seconds that took."""
+        if clip.empty:
+            return 0.0
+        begun = time.perf_counter()
+        self.method.observe(clip)
+        took_s = time.perf_counter() - begun
+        self.trunk.observe_s += took_s
+        for branch in self.branches.values():
+            branch.observe(clip)
+        if clip.frames:
+            self._deliver(feed, clip.frames[-1].t_s)
+            self.progress(len(clip.frames) / self.method.fps)
+        return took_s
+
+    def _ask(self, feed: Feed, ask: Ask, clip: Clip, frame_decode_s: float) -> Clip:
+        """Put an ask; returns what is left of the clip for the trunk."""
+        base = self.branches.get(ask.candidate.id, self.method)
+        at = self._moment(feed, ask, clip, frame_decode_s)
+        # The branch is taken here, at its place in the stream, even if the pool answers later.
+        branch = base.branch() if self.method.forks else base
+
+        def work() -> None:
+            self._store(ask, answer(branch, ask, at, self.episode.trajectory.id, self.setting))
+
+        if self.pool is None:
+            work()
+        else:
+            self.open.append(self.pool.submit(work))
+        return clip
+
+    def _moment(self, feed: Feed, ask: Ask, clip: Clip, frame_decode_s: float) -> Moment:
+        """Where an ask is put in the stream."""
         probe, candidate = ask.probe, ask.candidate
-        base = self.branches.get(candidate.id, self.method)
         late = tuple(
             note
             for owner, note in self.notes
             if owner == candidate.id and _said(note, feed, probe.t_s)
         )
-        at = Moment(
+        return Moment(
             fed=tuple(f.session for f in self.episode.feeds),
             feed=feed,
             tail=clip.until(probe.t_s, probe.closed),
@@ -199,16 +226,6 @@ class Walk:
             prefix_s=self.trunk.fed_s + _before(feed, probe.t_s),
             missing=tuple(self.trunk.missing),
         )
-        # The branch is taken here, at its place in the stream, even if the pool answers later.
-        branch = base.branch() if self.method.forks else base
-
-        def work() -> None:
-            self._store(ask, answer(branch, ask, at, self.episode.trajectory.id, self.setting))
-
-        if self.pool is None:
-            work()
-        else:
-            self.open.append(self.pool.submit(work))
 
     def _store(self, ask: Ask, response: Response) -> None:
         self.emit("responses", response)

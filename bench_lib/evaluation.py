@@ -7,7 +7,7 @@ early, `plan()` says what the run will cost, `execute()` does what is not done y
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from bench_lib.answer import MAX_NEW_TOKENS, Setting
 from bench_lib.ask import Ask
 from bench_lib.dense import dense, unscored
 from bench_lib.engine import Walk
+from bench_lib.engine_dialogue import Dialogue
 from bench_lib.errors import BenchError
 from bench_lib.feeds import Episode, by_session, episodes, foreign
 from bench_lib.free import free_question
@@ -32,7 +33,7 @@ from bench_lib.schema import Response, Trajectory
 from bench_lib.serving import serve
 from bench_lib.sources import Dataset
 from bench_lib.states import States
-from bench_lib.tasks import APM_BENCH, bench_of, task_of
+from bench_lib.tasks import Bench, bench_of, task_of
 
 POOL = 16
 """Open calls per trajectory thread of a message model."""
@@ -64,9 +65,11 @@ class Evaluation:
             asks = free_question(chosen, params.question, params.at)
         else:
             asks = select(chosen, params)
+        bench = asked_by(asks, params)
         part, whole = params.shard_of()
         own = chosen[part - 1 :: whole]
-        run = Run.open(notebook, params.name or params.method, params.as_dict())
+        name = params.name or params.method
+        run = Run.open(notebook, name, params.as_dict(), **_turns(params, bench))
         for trajectory in own:
             run.register(trajectory)
         method.attach(serve(method, params))
@@ -81,7 +84,9 @@ class Evaluation:
             method_args={f: getattr(method, f) for f in methods.parameters(type(method))},
             replies_at_once=replies_at_once(method),
             quarantined=[str(problem) for problem in data.problems],
-            prompts=prompts.load(params.prompts).digest,
+            bench=bench.name,
+            prompts=prompts.load(params.prompts or bench.prompts, base=bench.prompts).digest,
+            **{trait: getattr(method, trait) for trait in ("causal", "watches", "tools")},
         )
         return cls(
             params,
@@ -89,9 +94,14 @@ class Evaluation:
             own,
             {t.id: asks[t.id] for t in own},
             method,
-            _setting(params, method),
+            _setting(params, method, bench),
             run,
         )
+
+    @property
+    def bench(self) -> Bench:
+        """The benchmark whose questions are asked."""
+        return self.setting.bench
 
     def overview(self) -> pd.DataFrame:
         """What will be asked: asks by task and polarity, with candidates."""
@@ -101,7 +111,7 @@ class Evaluation:
             for ask in asks
         ]
         frame = pd.DataFrame(rows, columns=["task", "polarity", "candidate"])
-        order = [task.code for task in APM_BENCH.tasks if task.code in set(frame["task"])]
+        order = [task.code for task in self.bench.tasks if task.code in set(frame["task"])]
         order += [code for code in frame["task"].unique() if code not in order]
         table = frame.pivot_table(
             index="task", columns="polarity", values="candidate", aggfunc="count", fill_value=0
@@ -114,9 +124,14 @@ class Evaluation:
         done = self.run.done()
         found: list[Episode] = []
         for trajectory in self.trajectories:
-            open_asks = [ask for ask in self.asks[trajectory.id] if ask.key not in done]
-            found += self.episodes(trajectory, open_asks)
+            found += self.episodes(trajectory, self._open(trajectory, done))
         return found
+
+    def _open(self, trajectory: Trajectory, done: Container[tuple[str, str]]) -> list[Ask]:
+        """What is still to be asked; a dialogue is had again from its start."""
+        asks = list(self.asks[trajectory.id])
+        left = [ask for ask in asks if ask.key not in done]
+        return asks if left and self.bench.dialogue == "shared" else left
 
     def episodes(self, trajectory: Trajectory, asks: list[Ask]) -> list[Episode]:
         """How asks of one trajectory are fed under this run's condition and mode."""
@@ -126,8 +141,9 @@ class Evaluation:
         condition, recent = params.condition, params.recent
         if params.memory == "empty":
             condition, recent = "recent_sessions", 0
-        one_each = params.mode == "replay" or not self.method.forks
-        found = episodes(APM_BENCH, trajectory, asks, condition, recent, one_each)
+        alone = self.bench.dialogue == "isolated"
+        one_each = params.mode == "replay" or (alone and not self.method.forks)
+        found = episodes(self.bench, trajectory, asks, condition, recent, one_each)
         if params.states_from:
             return [part for episode in found for part in by_session(episode)]
         return found
@@ -186,14 +202,13 @@ class Evaluation:
         with ExitStack() as stack:
             if not stack.enter_context(self.run.locked(f"trajectory {name}", wait=False)):
                 return [name]
-            sources.prepare(group[0].trajectory)
+            trajectory = sources.prepare(group[0].trajectory)
             # Another process may have finished it between the listing and the lock.
-            done = self.run.done()
-            asks = [a for episode in group for a in episode.asks if a.key not in done]
+            asks = self._open(trajectory, self.run.done())
             pool = None
             if replies_at_once(self.method) > 1:
                 pool = stack.enter_context(ThreadPoolExecutor(POOL))
-            for episode in self.episodes(group[0].trajectory, asks):
+            for episode in self.episodes(trajectory, asks):
                 self.walk(episode, pool, step)
         return []
 
@@ -215,7 +230,13 @@ class Evaluation:
         # A store of its own for each walk: what it handed out is in use until the walk is over.
         with frame_store(self.params) as store:
             setting = replace(self.setting, store=store)
-            Walk(self.fresh(), episode, setting, states, self.run.append, pool, step).run()
+            how = self.fresh(), episode, setting, states, self.run.append, pool, step
+            if self.bench.dialogue == "shared":
+                done = self.run.done()
+                answered = {k: r for k, r in self.run.responses().items() if k in done}
+                Dialogue(*how, answered=answered).run()
+            else:
+                Walk(*how).run()
         self.run.sync()
 
     def fresh(self) -> Method:
@@ -252,11 +273,6 @@ def select(trajectories: tuple[Trajectory, ...], params: EvalParams) -> dict[str
         for candidate in trajectory.candidates:
             if params.tasks and candidate.task not in params.tasks:
                 continue
-            if bench_of(candidate.task) is not APM_BENCH:
-                raise BenchError(
-                    f"{candidate.id} is of the task {candidate.task}: StreamArena's items can be "
-                    "loaded and scored, but this notebook does not run them yet"
-                )
             taken[candidate.task] = taken.get(candidate.task, 0) + 1
             if params.limit and taken[candidate.task] > params.limit:
                 continue
@@ -274,6 +290,34 @@ def select(trajectories: tuple[Trajectory, ...], params: EvalParams) -> dict[str
     return chosen
 
 
+def asked_by(asks: Mapping[str, Sequence[Ask]], params: EvalParams) -> Bench:
+    """The one benchmark that all asks belong to; BenchError for two, or for what it lacks."""
+    found = {
+        bench_of(a.candidate.task).name: bench_of(a.candidate.task)
+        for own in asks.values()
+        for a in own
+    }
+    if len(found) > 1:
+        raise BenchError(f"the source mixes {' and '.join(found)}: choose tasks of one with tasks")
+    bench = next(iter(found.values()))
+    if bench.dialogue == "shared":
+        refused = {"condition": "standard", "memory": "own", "states_from": "", "mode": "stream"}
+        for name, only in refused.items():
+            if getattr(params, name) != only:
+                raise BenchError(
+                    f"{name}: {getattr(params, name)} has no meaning for {bench.name}, where all "
+                    "questions of a video share one dialogue"
+                )
+    return bench
+
+
+def _turns(params: EvalParams, bench: Bench) -> dict[str, Any]:
+    """What more identifies a run of dialogues: an answer depends on which others are asked."""
+    if bench.dialogue == "shared" and (params.tasks or params.limit):
+        return {"turns": [sorted(params.tasks), params.limit]}
+    return {}
+
+
 def _method_args(params: EvalParams) -> dict[str, Any]:
     """The method's arguments with the notebook's own parameters of the same names laid over."""
     cls = methods.find(params.method)
@@ -285,14 +329,14 @@ def _method_args(params: EvalParams) -> dict[str, Any]:
     return args
 
 
-def _setting(params: EvalParams, method: Method) -> Setting:
+def _setting(params: EvalParams, method: Method, bench: Bench) -> Setting:
     limits = {**MAX_NEW_TOKENS, **params.max_new_tokens}
     if getattr(method.served, "noise", ""):
         # An untrained model never ends its reply; its letters mean nothing at any length.
         limits = {kind: min(48, limit) for kind, limit in limits.items()}
     return Setting(
-        bench=APM_BENCH,
-        prompts=prompts.load(params.prompts),
+        bench=bench,
+        prompts=prompts.load(params.prompts or bench.prompts, base=bench.prompts),
         generation=Generation(
             temperature=params.temperature,
             repetition_penalty=params.repetition_penalty,

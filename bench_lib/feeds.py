@@ -64,7 +64,12 @@ class Episode:
 
 
 def reach(ask: Ask) -> float:
-    """The end of a half-open stretch that holds exactly what is visible at an ask's cutoff."""
+    """The end of a half-open stretch that holds exactly what an ask needs.
+
+    That is what is visible at its cutoff, or all until nobody waits for the method to speak up.
+    """
+    if ask.deadline_s is not None:
+        return ask.deadline_s + 2 * EPSILON_S
     return ask.probe.t_s + (2 * EPSILON_S if ask.probe.closed else 0.0)
 
 

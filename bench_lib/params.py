@@ -77,7 +77,7 @@ class EvalParams:
     mode: str = "stream"
     cutoff: str = "protocol"
     registration_delivery: str = "stream"
-    prompts: str = "apm"
+    prompts: str = ""
     max_new_tokens: dict = field(default_factory=dict)
     temperature: float = 0.0
     repetition_penalty: float = 1.0
@@ -105,7 +105,7 @@ class EvalParams:
         from bench_lib.answer import MAX_NEW_TOKENS
         from bench_lib.feeds import CONDITIONS
         from bench_lib.methods.forms import FORMS
-        from bench_lib.tasks import APM_BENCH
+        from bench_lib.tasks import task_of
 
         if self.method not in methods.available():
             raise BenchError(
@@ -133,7 +133,7 @@ class EvalParams:
         for kind in self.max_new_tokens:
             _choice("max_new_tokens", kind, tuple(MAX_NEW_TOKENS))
         for code in self.tasks:
-            APM_BENCH.task(code)
+            task_of(code)
         for name in (
             "limit", "recent", "max_pixels", "fps", "temperature", "probe_every_s", "repeat",
         ):  # fmt: skip

@@ -42,8 +42,19 @@ VERSIONS = ("torch", "transformers", "decord", "av")
 
 
 def identity(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes two runs the same run."""
+    """What makes two runs the same run.
+
+    Of a server's settings those count on which its replies depend, not how it is reached; its
+    address counts only where no revision names its weights.
+    """
     own = {key: value for key, value in params.items() if key not in NOT_IDENTITY}
+    if str(own.get("backbone", "")).startswith("endpoint:"):
+        from bench_lib.chat.settings import SHAPING
+
+        given = own.get("backbone_args") or {}
+        own["backbone_args"] = {key: given[key] for key in sorted(given) if key in SHAPING}
+        if given.get("revision"):
+            own["backbone"] = own["backbone"].partition("@http")[0]
     return {**own, "versions": versions()}
 
 
@@ -75,9 +86,12 @@ class Run:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
-    def open(cls, notebook: str, name: str, params: Mapping[str, Any]) -> Run:
-        """Create or reopen the folder of these parameters and note this process in its manifest."""
-        ident = identity(params)
+    def open(cls, notebook: str, name: str, params: Mapping[str, Any], **more: Any) -> Run:
+        """Create or reopen the folder of these parameters and note this process in its manifest.
+
+        `more` is what identifies this run beside its parameters.
+        """
+        ident = {**identity(params), **more}
         folder = paths.outputs() / "runs" / f"{notebook}-{name}-{digest(ident)}"
         try:
             (folder / "locks").mkdir(parents=True, exist_ok=True)

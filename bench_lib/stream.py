@@ -140,6 +140,20 @@ class Clip:
             audio=audio,
         )
 
+    def after(self, cutoff_s: float, closed: bool) -> Clip:
+        """What `until` leaves."""
+        audio, start_s = self.audio, self.audio_start_s
+        if audio is not None:
+            taken = max(0, int((cutoff_s - start_s) * SAMPLE_RATE))
+            audio, start_s = audio[taken:], start_s + min(taken, len(audio)) / SAMPLE_RATE
+        return replace(
+            self,
+            frames=tuple(f for f in self.frames if not visible(f.t_s, cutoff_s, closed)),
+            captions=tuple(c for c in self.captions if not visible(c.end_s, cutoff_s, closed)),
+            audio=audio,
+            audio_start_s=start_s,
+        )
+
     @cached_property
     def empty(self) -> bool:
         """Whether nothing is in it."""

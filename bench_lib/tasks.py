@@ -19,7 +19,8 @@ class Task:
     """A task.
 
     `evidence` says which sessions its evidence lies in; `interval` that a probe is the end of an
-    announced half-open window; `registers` that a user instruction precedes the probes.
+    announced half-open window; `registers` that a user instruction precedes the probes; `watches`
+    that the probe is such an instruction, and what counts is when the method speaks up.
     """
 
     code: str
@@ -29,6 +30,7 @@ class Task:
     evidence: Literal["earlier", "current"]
     interval: bool = False
     registers: bool = False
+    watches: bool = False
 
     @property
     def adaptive(self) -> bool:
@@ -85,7 +87,7 @@ ARENA_TASKS = (
     Task("RTP", "Real-time Perception", "RTP", "free", "current"),
     Task("HR", "Historical Retrospection", "HR", "free", "current"),
     Task("Tool", "Multimodal Tool Utilization", "Tool", "free", "current"),
-    Task("Pro", "Proactive Interaction", "Pro", "free", "current", registers=True),
+    Task("Pro", "Proactive Interaction", "Pro", "free", "current", registers=True, watches=True),
 )
 STREAM_ARENA = Bench("arena", ARENA_TASKS, "arena", "shared")
 BENCHES = (APM_BENCH, STREAM_ARENA)
@@ -94,3 +96,11 @@ BENCHES = (APM_BENCH, STREAM_ARENA)
 def bench_of(code: str) -> Bench:
     """The benchmark that has a task of that code, APM-Bench where none has."""
     return next((b for b in BENCHES if code in {task.code for task in b.tasks}), APM_BENCH)
+
+
+def task_of(code: str) -> Task:
+    """The task of that code in any benchmark; BenchError with the nearest known one."""
+    known = {task.code: task for bench in BENCHES for task in bench.tasks} | {FREE.code: FREE}
+    if code not in known:
+        raise BenchError(f"unknown task {code!r}; {nearest(code, list(known))}")
+    return known[code]

@@ -50,7 +50,7 @@ def write(
     desk = Desk(Chronicle(world), rng, brief, sessions)
     tasks, counts = TASKS, COUNTS
     if brief.bench == "arena":
-        tasks, counts = author_arena.tasks(lore(world)), author_arena.COUNTS
+        tasks, counts = author_arena.tasks(lore(world.house.singles)), author_arena.COUNTS
     drafts: list[Draft] = []
     for task, draw in tasks.items():
         drafts += _distinct(draw(desk), (brief.counts or counts).get(task, 0))

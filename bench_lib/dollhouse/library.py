@@ -12,7 +12,6 @@ from bench_lib import paths
 from bench_lib.dollhouse import author, author_availability, render, sound
 from bench_lib.dollhouse.camera import Film
 from bench_lib.dollhouse.draft import Brief
-from bench_lib.dollhouse.lore import lore
 from bench_lib.dollhouse.render import Look
 from bench_lib.dollhouse.world import ARENA, SMALL, Plan, World, build
 from bench_lib.errors import BenchError, nearest
@@ -64,6 +63,12 @@ SETS: dict[str, HouseSet] = {
         ),
     ),
     "arena": HouseSet((0, 1), ARENA, Brief(bench="arena"), Look(fps=1, hiss=0.01)),
+    "arena-small": HouseSet(
+        (3, 4),
+        replace(ARENA, film_s=(420, 420)),
+        Brief({"RTP": 6, "HR": 8, "Tool": 6, "Pro": 8}, bench="arena"),
+        Look(fps=2, hiss=0.01),
+    ),
     "recall": _RECALL,
     "availability": replace(_RECALL, brief=replace(_RECALL.brief, bench="availability")),
     "large": HouseSet(
@@ -160,23 +165,12 @@ def _session(film: Film, home: Path, letter: str = "S") -> Session:
 
 
 def film(world: World, trajectory: Trajectory, look: Look) -> None:
-    """Render what is missing of a trajectory's videos. Two processes may do so at once.
-
-    Beside them lies `facts.jsonl`, the fact store about the household's things.
-    """
+    """Render what is missing of a trajectory's videos. Two processes may do so at once."""
     films = (*world.films, *world.between)
     for one, session in zip(films, (*trajectory.sessions, *trajectory.between), strict=True):
         path = Path(session.spans[0].file)
         if not path.exists():
             render.write(one, look, path)
-    facts = fact_store(trajectory)
-    if not facts.exists():
-        lore(world).write(facts)
-
-
-def fact_store(trajectory: Trajectory) -> Path:
-    """The documents about a trajectory's things, one JSON object a line: `id`, `title`, `text`."""
-    return Path(trajectory.sessions[0].spans[0].file).with_name("facts.jsonl")
 
 
 def with_knobs(chosen: HouseSet, **knobs: object) -> HouseSet:

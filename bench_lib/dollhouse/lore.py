@@ -1,21 +1,24 @@
-"""The fact store: what can be known of a household's things and cannot be seen.
+"""The fact store: what can be known of things and cannot be seen.
 
-Each thing has a price and a maker, each maker a town. One document a fact, for a search tool.
+Each thing has a price and a maker, each maker a town. One document a fact, for a search tool. The
+facts are the same in every household, so that one store serves a whole set.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from bench_lib import paths
 from bench_lib.dollhouse.arena_sentences import Lives, Made, Price
 from bench_lib.dollhouse.grammar import Item, Sentence, value
-from bench_lib.dollhouse.words import MAKERS, NUMBERS, TOWNS
-from bench_lib.dollhouse.world import World
+from bench_lib.dollhouse.words import COLOURS, KINDS, MAKERS, NUMBERS, TOWNS
 
 
 @dataclass(frozen=True)
@@ -37,20 +40,27 @@ class Lore:
             for at, (title, fact) in enumerate(facts)
         ]
 
-    def write(self, path: Path) -> None:
-        """The documents as JSON lines."""
+
+def lore(items: Iterable[Item]) -> Lore:
+    """The facts about some things."""
+    prices, makers = {}, {}
+    for item in sorted(items):
+        rng = np.random.default_rng((COLOURS.index(item.colour), KINDS.index(item.kind), 17))
+        prices[item] = int(rng.choice(NUMBERS))
+        makers[item] = str(rng.choice(MAKERS))
+    rng = np.random.default_rng(17)
+    return Lore(prices, makers, {maker: str(rng.choice(TOWNS)) for maker in MAKERS})
+
+
+def store() -> Path:
+    """The facts about all things there are, as a file in the cache; written once."""
+    facts = lore(Item(colour, kind) for colour in COLOURS for kind in KINDS)
+    body = "".join(json.dumps(document) + "\n" for document in facts.documents())
+    name = f"facts-{hashlib.sha256(body.encode()).hexdigest()[:8]}.jsonl"
+    path = paths.cache() / "dollhouse" / name
+    if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text("".join(json.dumps(d) + "\n" for d in self.documents()), encoding="utf-8")
+        part.write_text(body, encoding="utf-8")
         part.replace(path)
-
-
-def lore(world: World) -> Lore:
-    """The facts about a world's things, by its seed."""
-    rng = np.random.default_rng((world.seed, 17))
-    items = sorted(world.house.singles)
-    return Lore(
-        {item: int(rng.choice(NUMBERS)) for item in items},
-        {item: str(rng.choice(MAKERS)) for item in items},
-        {maker: str(rng.choice(TOWNS)) for maker in MAKERS},
-    )
+    return path

@@ -138,7 +138,7 @@ def steps(
         marks: dict[str, tuple[float, float]] = {}
         total = sum(int(p.said.sum()) for p in packs)
         for part in groups(packs):
-            one, right, wanted = loss(model, batch(part, pad), bank, noise)
+            one, right, wanted = loss(model, batch(part, pad), bank, noise, letters)
             value = value + one * (len(wanted) / total)
             right = right.cpu()
             at = torch.isin(wanted.cpu(), letters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,6 +11,11 @@ from torch import Tensor
 
 from bench_lib.dollhouse.train_rows import Batch
 from bench_lib.dollhouse.train_words import CELLS, Says, fixed, tokens_of
+
+_AIM, _AIMED = 1.0, slice(2, 5)
+"""Weight of the attention's aim, and the layers that have one."""
+_HEAVY = 4.0
+"""How much more a letter counts than another token: one decides a question."""
 
 
 class Bank:
@@ -24,15 +30,29 @@ class Bank:
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         self.words: list[Tensor] = []
+        self.own: list[Tensor] = []
         self.features: list[Tensor] = []
 
     def add(self, said: list[Says], seen: Tensor | None = None) -> int:
-        """Add a shot by what its cells say, or by what was seen of it `[16, width]`."""
+        """Add a shot by what its cells say, with what was seen of it `[16, width]` if it was."""
+        self.words.append(word_ids(self.tokenizer, said))
+        # What all tokens of a frame say, and what a token always says, gives no place away.
+        own = [{f: w for f, w in fields.items() if f != "room"} for fields in said]
+        self.own.append(word_ids(self.tokenizer, own, always=False))
         if seen is not None:
             self.features.append(seen)
-            return len(self.features) - 1
-        self.words.append(word_ids(self.tokenizer, said))
         return len(self.words) - 1
+
+    def says(self, x: Tensor) -> Tensor:
+        """Ids `[b, n, DEPTH]` of what visual tokens say of their own; -1 elsewhere."""
+        found = torch.full((*x.shape, self.DEPTH), -1, dtype=torch.int64)
+        seen = x.cpu() < 0
+        flat = -1 - x.cpu()[seen]
+        shots, where = flat // CELLS, flat % CELLS
+        unique, back = shots.unique(return_inverse=True)
+        if len(unique):
+            found[seen] = torch.stack([self.own[int(i)] for i in unique])[back, where]
+        return found.to(x.device)
 
     def embed(self, codes: Tensor, table: Tensor, noise: float) -> Tensor:
         """Embeddings `[n, width]` of visual tokens by their codes `-1 - 16 * shot - cell`."""
@@ -51,18 +71,28 @@ class Bank:
         return clean + noise * scale * torch.randn_like(clean)
 
 
-def word_ids(tokenizer: Any, said: list[Says]) -> Tensor:
-    """Token ids `[16, DEPTH]` of what the cells say, -1 where there is none."""
+def word_ids(tokenizer: Any, said: list[Says], always: bool = True) -> Tensor:
+    """Token ids `[16, DEPTH]` of what the cells say, -1 where there is none.
+
+    `always`: with what they say whatever the picture.
+    """
     ids = torch.full((CELLS, Bank.DEPTH), -1, dtype=torch.int64)
     for cell, fields in enumerate(said):
-        words = [*fixed(cell), *(t for f, w in fields.items() for t in tokens_of(f, w))]
+        words = list(fixed(cell) if always else ())
+        words += [t for f, w in fields.items() for t in tokens_of(f, w)]
         found = [tokenizer.convert_tokens_to_ids(w) for w in words]
         ids[cell, : len(found)] = torch.tensor(found)
     return ids
 
 
-def hidden(model: Any, lot: Batch, bank: Bank, noise: float) -> tuple[Tensor, Tensor]:
-    """Last states `[k, width]` before each token that is to be said, and those tokens `[k]`."""
+def states_of(
+    model: Any, lot: Batch, bank: Bank, noise: float
+) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
+    """What the decoder thinks before each token that is to be said.
+
+    Last states `[k, width]`, those tokens `[k]`, and per layer how much its heads look at every
+    token `[k, heads, n]`.
+    """
     text = model.model.language_model
     table = text.embed_tokens.weight
     seen = lot.x < 0
@@ -75,18 +105,53 @@ def hidden(model: Any, lot: Batch, bank: Bank, noise: float) -> tuple[Tensor, Te
         position_ids=lot.places,
         attention_mask={"full_attention": mask},
         use_cache=False,
-    ).last_hidden_state
+        output_attentions=True,
+    )
     said = lot.said[:, 1:]
-    return out[:, :-1][said], lot.x[:, 1:][said]
+    looks = [layer.transpose(1, 2)[:, :-1][said] for layer in out.attentions]
+    return out.last_hidden_state[:, :-1][said], lot.x[:, 1:][said], looks
 
 
-def loss(model: Any, lot: Batch, bank: Bank, noise: float = 0.2) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean cross-entropy, whether each said token is the likeliest, and the tokens."""
+def aim(looks: Sequence[Tensor], lot: Batch, bank: Bank) -> Tensor:
+    """How far half of the heads of the middle layers are from what holds the word to be said.
+
+    Minus the log of the attention on those visual tokens that say it, averaged over the words that
+    some visible token says. Finding a thing in what is seen is a skill that starts late, if at all,
+    when only the reply is judged; told where to look, it starts at once.
+    """
+    rows, at = torch.nonzero(lot.said[:, 1:], as_tuple=True)
+    wanted = lot.x[rows, at + 1]
+    says = bank.says(lot.x)  # [b, n, DEPTH]
+    holds = (says[rows] == wanted[:, None, None]).any(-1) & lot.visible[rows, 0, at]
+    told = holds.any(-1)
+    if not bool(told.any()):
+        return torch.zeros(())
+    losses = []
+    for look in looks[_AIMED]:
+        heads = look.shape[1] // 2
+        mass = (look[told][:, :heads].float() * holds[told][:, None]).sum(-1)
+        losses.append(-(mass + 1e-4).log().mean())
+    return torch.stack(losses).mean()
+
+
+def loss(
+    model: Any, lot: Batch, bank: Bank, noise: float = 0.2, heavy: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean cross-entropy, whether each said token is the likeliest, and the tokens.
+
+    Tokens of `heavy` count `_HEAVY` times, and how far attention is from its aim a part.
+    """
     device = model.lm_head.weight.device
+    lot = lot.to(device)
     with torch.autocast(device.type, torch.bfloat16):
-        states, wanted = hidden(model, lot.to(device), bank, noise)
+        states, wanted, looks = states_of(model, lot, bank, noise)
         scores = model.lm_head(states)
     scores = scores.float()
     with torch.no_grad():
         right = scores.argmax(-1) == wanted
-    return F.cross_entropy(scores, wanted), right, wanted
+    value = F.cross_entropy(scores, wanted, reduction="none")
+    weight = torch.ones_like(value)
+    if heavy is not None:
+        weight[torch.isin(wanted, heavy.to(device))] = _HEAVY
+    value = (value * weight).sum() / weight.sum()
+    return value + _AIM * aim(looks, lot, bank), right, wanted

@@ -1,10 +1,11 @@
 """dollhouse: a small rendered household with known answers, generated on this machine.
 
 Variants (`dollhouse-NAME`): the default set; `small`, the fast default of tests; `arena` with
-StreamArena's items on two videos of more than 40 minutes; `recall` and `availability`, the same
-cross-session questions with four options and, half of them, with five; `large`, which has the size
-of APM-Bench. Videos are rendered into the cache when they are first needed (`large`: when a
-trajectory is prepared); the same parameters give the same pictures everywhere.
+StreamArena's items on two videos of more than 40 minutes, `arena-small` on two of seven minutes;
+`recall` and `availability`, the same cross-session questions with four options and, half of them,
+with five; `large`, which has the size of APM-Bench. Videos are rendered into the cache when they
+are first needed (`large`: when a trajectory is prepared); the same parameters give the same
+pictures everywhere.
 """
 
 from __future__ import annotations

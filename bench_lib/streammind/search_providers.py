@@ -1,8 +1,9 @@
 """Where searches go: a corpus on disk, replies of earlier runs, or the web.
 
 `corpus:FILE` a JSON-lines file of documents (`title`, `text`, `url`), searched offline in full text
-of any script; `replay:FOLDER` stored replies alone; `record:FOLDER` the web, each reply stored;
-`web` Google, with keys from the environment.
+of any script; `corpus:dollhouse` what is known of the household's things; `replay:FOLDER` stored
+replies alone; `record:FOLDER` the web, each reply stored; `web` Google, with keys from the
+environment.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bench_lib.streammind.search_tools import Provider, Result, SearchError
 from bench_lib.streammind.text_index import TextIndex
 
 IMAGE_TOOLS = ("image_search", "crop_search")
-FORMS = "corpus:FILE, replay:FOLDER, record:FOLDER, web"
+FORMS = "corpus:FILE, corpus:dollhouse, replay:FOLDER, record:FOLDER, web"
 
 
 def provider(spec: str) -> Provider | None:
@@ -29,6 +30,10 @@ def provider(spec: str) -> Provider | None:
     kind, _, rest = spec.partition(":")
     if not spec:
         return None
+    if spec == "corpus:dollhouse":
+        from bench_lib.dollhouse.lore import store
+
+        return Corpus(store())
     if kind == "corpus" and rest:
         return Corpus(Path(rest).expanduser())
     if kind in ("replay", "record") and rest:

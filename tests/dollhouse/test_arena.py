@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -10,7 +11,7 @@ from house_worlds import shown, told
 from bench_lib.dollhouse import arena_rules, grading, library
 from bench_lib.dollhouse.arena_sentences import Watch
 from bench_lib.dollhouse.grammar import Item, read
-from bench_lib.dollhouse.lore import lore
+from bench_lib.dollhouse.lore import lore, store
 from bench_lib.dollhouse.recall import gather
 from bench_lib.dollhouse.rules import holds
 from bench_lib.dollhouse.sentences import CannotTell
@@ -78,7 +79,7 @@ def test_with_all_that_was_shown_every_answer_is_right(
 ) -> None:
     right: Counter[str] = Counter()
     for world, trajectory in videos:
-        facts = "\n".join(d["text"] for d in lore(world).documents())
+        facts = "\n".join(d["text"] for d in lore(world.house.singles).documents())
         session = trajectory.sessions[0]
         pictures = shown(world, trajectory, session.id, 0, 1e9)
         for candidate in trajectory.candidates:
@@ -121,13 +122,14 @@ def test_watches_come_true_at_their_due_time_and_not_before(
 def test_the_fact_store_knows_every_thing_and_no_film(
     videos: list[tuple[World, Trajectory]],
 ) -> None:
-    world, trajectory = videos[0]
-    documents = lore(world).documents()
+    world, _ = videos[0]
+    documents = lore(world.house.singles).documents()
     assert len({d["id"] for d in documents}) == len(documents)
     named = {d["title"] for d in documents}
     assert all(f"{i.colour} {i.kind}" in named for i in world.house.singles)
-    assert library.fact_store(trajectory).name == "facts.jsonl"
     assert all("DAY" not in d["text"] for d in documents)
+    kept = [json.loads(line)["text"] for line in store().read_text().splitlines()]
+    assert {d["text"] for d in documents} <= set(kept)
 
 
 def test_what_must_be_looked_up_is_named_step_by_step() -> None:

@@ -16,7 +16,7 @@ from bench_lib.dollhouse.grammar import value
 from bench_lib.dollhouse.train_layout import METHODS, Clerk, layout
 from bench_lib.dollhouse.train_packs import Teacher
 from bench_lib.dollhouse.train_rows import Row, batch, pack, row
-from bench_lib.dollhouse.train_text import Bank, hidden
+from bench_lib.dollhouse.train_text import Bank, states_of
 from bench_lib.dollhouse.train_watch import Watch
 from bench_lib.dollhouse.words import SLOTS
 from bench_lib.methods.base import Query
@@ -63,7 +63,7 @@ def test_a_training_prompt_is_what_the_method_shows(
 
 def _loss(model: Any, packs: list[Any], bank: Bank) -> float:
     with torch.no_grad():
-        states, wanted = hidden(model, batch(packs, 0), bank, noise=0.0)
+        states, wanted, _ = states_of(model, batch(packs, 0), bank, noise=0.0)
         return float(torch.nn.functional.cross_entropy(model.lm_head(states), wanted))
 
 

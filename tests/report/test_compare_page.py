@@ -131,7 +131,7 @@ def test_other_settings_are_marked_and_listed(build: Build, outputs: Path) -> No
     for mark in ("toy model", "thinned replay", "prompts compact", "a part of the data",
                  "scaled: clip_frames 2 (8)"):  # fmt: skip
         assert mark in told
-    assert set(job.settings.loc["prompts"]) == {"apm", "compact"}
+    assert set(job.settings.loc["prompts"]) == {"", "compact"}
     assert "method" not in job.settings.index, "what is the same is not listed"
 
 

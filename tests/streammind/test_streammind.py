@@ -12,7 +12,6 @@ from by_contract import agent as scripted
 from engine_runs import asks_of, walk
 
 from bench_lib import methods
-from bench_lib.dollhouse.lore import lore
 from bench_lib.dollhouse.observer import IdealChat
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
@@ -34,10 +33,10 @@ UNLIMITED = {
 }
 
 
-def share(corpus, tasks=("RTP", "HR", "Tool", "Pro"), **args):
+def share(tasks=("RTP", "HR", "Tool", "Pro"), **args):
     """Right answers and watches that fired on time, by task, over those of the film."""
     world, trajectory = arena(FILM_S)
-    method = agent(IdealChat(), search=f"corpus:{corpus}", **args)
+    method = agent(IdealChat(), search="corpus:dollhouse", **args)
     chosen = [c for c in trajectory.candidates if c.task in tasks]
     found, _ = answers(method, world, chosen)
     hits: dict[str, list[bool]] = {task: [] for task in tasks}
@@ -53,15 +52,8 @@ def share(corpus, tasks=("RTP", "HR", "Tool", "Pro"), **args):
     return {task: sum(h) / len(h) for task, h in hits.items()}
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    path = tmp_path_factory.mktemp("lore") / "facts.jsonl"
-    lore(arena(FILM_S)[0]).write(path)
-    return path
-
-
-def test_without_limits_everything_is_right(corpus):
-    assert share(corpus, **UNLIMITED) == {"RTP": 1.0, "HR": 1.0, "Tool": 1.0, "Pro": 1.0}
+def test_without_limits_everything_is_right():
+    assert share(**UNLIMITED) == {"RTP": 1.0, "HR": 1.0, "Tool": 1.0, "Pro": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -76,21 +68,21 @@ def test_without_limits_everything_is_right(corpus):
         ("HR", {"decoding": {"distil": {"max_tokens": 10}}}),
     ],
 )
-def test_each_worker_and_each_limit_bites(corpus, task, args):
-    found = share(corpus, (task,), **{**UNLIMITED, **args})[task]
+def test_each_worker_and_each_limit_bites(task, args):
+    found = share((task,), **{**UNLIMITED, **args})[task]
     assert found < 1.0
     if set(args) == {"without"}:
         assert found <= 0.25  # what the newest frames happen to hold
 
 
-def test_a_branch_answers_as_the_stream_would_have(corpus):
+def test_a_branch_answers_as_the_stream_would_have():
     """A memory observed clip by clip, and one whose last clip lies in the branch, say the same."""
     world, _ = arena(FILM_S)
     film = world.films[0]
     shown = list(clips(film, until_s=61.5))
 
     def run(at):
-        method = agent(IdealChat(), search=f"corpus:{corpus}")
+        method = agent(IdealChat(), search="corpus:dollhouse")
         method.begin_session(info(film))
         for clip in shown[:at]:
             method.observe(clip)
