@@ -32,6 +32,10 @@ class Bank:
         self.words: list[Tensor] = []
         self.own: list[Tensor] = []
         self.features: list[Tensor] = []
+        token = tokenizer.convert_tokens_to_ids
+        self.options = {token(f"{letter}. "): token(letter) for letter in "ABCDE"}
+        ends = [i for word, i in tokenizer.get_vocab().items() if "\n" in word or "\u010a" in word]
+        self.ends = torch.tensor([*ends, token("<|im_end|>")])
 
     def add(self, said: list[Says], seen: Tensor | None = None) -> int:
         """Add a shot by what its cells say, with what was seen of it `[16, width]` if it was."""
@@ -53,6 +57,19 @@ class Bank:
         if len(unique):
             found[seen] = torch.stack([self.own[int(i)] for i in unique])[back, where]
         return found.to(x.device)
+
+    def lines(self, x: Tensor) -> Tensor:
+        """For each token `[b, n]` of a batch the id of the letter in whose option it stands, or -1.
+
+        An option begins at its letter and ends with its line.
+        """
+        code = torch.full(x.shape, -1, dtype=torch.int64)
+        for token, letter in self.options.items():
+            code[x.cpu() == token] = letter
+        code[torch.isin(x.cpu(), self.ends)] = 0
+        at = torch.where(code >= 0, torch.arange(x.shape[1]), 0).cummax(1).values
+        found = code.gather(1, at)
+        return found.masked_fill(found == 0, -1).to(x.device)
 
     def embed(self, codes: Tensor, table: Tensor, noise: float) -> Tensor:
         """Embeddings `[n, width]` of visual tokens by their codes `-1 - 16 * shot - cell`."""
@@ -115,14 +132,16 @@ def states_of(
 def aim(looks: Sequence[Tensor], lot: Batch, bank: Bank) -> Tensor:
     """How far half of the heads of the middle layers are from what holds the word to be said.
 
-    Minus the log of the attention on those visual tokens that say it, averaged over the words that
-    some visible token says. Finding a thing in what is seen is a skill that starts late, if at all,
-    when only the reply is judged; told where to look, it starts at once.
+    Minus the log of the attention on those visual tokens that say it (for a letter, on its option),
+    averaged over the words for which there are such tokens. Finding a thing in what is seen, and an
+    option among several, are skills that start late, if at all, when only the reply is judged; told
+    where to look, they start at once.
     """
     rows, at = torch.nonzero(lot.said[:, 1:], as_tuple=True)
     wanted = lot.x[rows, at + 1]
     says = bank.says(lot.x)  # [b, n, DEPTH]
-    holds = (says[rows] == wanted[:, None, None]).any(-1) & lot.visible[rows, 0, at]
+    holds = (says[rows] == wanted[:, None, None]).any(-1)
+    holds = (holds | (bank.lines(lot.x)[rows] == wanted[:, None])) & lot.visible[rows, 0, at]
     told = holds.any(-1)
     if not bool(told.any()):
         return torch.zeros(())
