@@ -44,6 +44,7 @@ class Aura(Watching):
 
     # A decoder that reads clip after clip, each with the turn that followed it (Eq. 14).
     causal: ClassVar[bool] = True
+    checkpoint: ClassVar[str] = "aurateam/AURA"
     prompt_base: ClassVar[str] = "aura"
 
     clips: int = 30

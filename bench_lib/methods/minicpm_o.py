@@ -60,6 +60,7 @@ class MinicpmO(Watching):
 
     # A decoder that reads unit after unit in the order of time (Eq. 14).
     causal: ClassVar[bool] = True
+    checkpoint: ClassVar[str] = "openbmb/MiniCPM-o-4_5"
     prompt_base: ClassVar[str] = "duplex"
 
     units: int = 30

@@ -2,8 +2,8 @@
 
 The offline baselines of StreamArena (appendix C.2, Eq. 15 and 16): `min(128, ceil(t))` frames,
 evenly spread from 0 to the question, none of more pixels than 1280 x 720; what was said until then
-as captions, or as the raw sound for models that hear; a loop of at most five rounds of searches. The
-paper decodes with temperature 0.6, top-p 0.95 and up to 65,536 tokens (`params/`).
+as captions, or as the raw sound for models that hear; at most five rounds of searches. The paper
+decodes with temperature 0.6, top-p 0.95 and up to 65,536 tokens (`params/`).
 
 Deviations: an instant that is itself a second adds a frame to short prefixes (129 s on, nothing);
 frames are those of the 1 fps grid nearest to even spacing; frames go as images, each after its

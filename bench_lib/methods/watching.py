@@ -67,6 +67,8 @@ class Watching(FrameWindow):
 
     persistent: ClassVar[bool] = False
     watches: ClassVar[bool] = True
+    needs_weights: ClassVar[bool] = True
+    checkpoint: ClassVar[str] = ""
     prompt_base: ClassVar[str] = ""
 
     window_s: float = 30.0
@@ -80,6 +82,19 @@ class Watching(FrameWindow):
     def bounded(self) -> bool:  # type: ignore[override]
         """See `Method.bounded`: captions of a session are all kept."""
         return self.window_s > 0 and self.speech != "captions"
+
+    @property
+    def caveat(self) -> str:
+        """See `Method.caveat`. A server names a model by its weights, so theirs say what it is."""
+        model = getattr(self.served, "id", "")
+        family = self.checkpoint.rpartition("/")[2].partition("-")[0].lower()
+        if not model or (family and family in model.lower()):
+            return ""
+        whose = self.checkpoint or "its weights were not released"
+        return (
+            f"{self.name} ran on {model}, which was not trained for it: its scores are not those "
+            f"of the published system ({whose})"
+        )
 
     @property
     def recent_frames(self) -> int:

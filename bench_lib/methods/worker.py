@@ -149,11 +149,8 @@ class Worker(Method):
         count("frames_observed", len(clip.frames))
         count("frames_sent", len(clip.frames))
         reply = self._tell("observe", **wire.clip_of(clip, self.state.size, self.can, self.how))
-        _count(reply)
-        try:
-            new = tuple(Alert(**alert) for alert in reply.get("alerts") or ())
-        except TypeError as error:
-            raise BenchError(f"the worker's reply to observe: an alert is wrong: {error}") from None
+        wire.counted(reply)
+        new = wire.alerts_of(reply)
         self.state = replace(self.state, alerts=(*self.state.alerts, *new))
 
     def end_session(self, recorded_bytes: int) -> None:
@@ -187,7 +184,7 @@ class Worker(Method):
             generation=wire.generation_of(generation),
         )
         done = time.perf_counter()
-        _count(reply)
+        wire.counted(reply)
         first = min(done, begun + max(0.0, float(reply.get("ttft_s") or done - begun)))
         stop = str(reply.get("stop") or "end")
         return Reply(wire.text_of(reply, "respond"), begun, first, done, stop)
@@ -243,11 +240,6 @@ class Worker(Method):
     def _identity(self) -> dict[str, Any]:
         model = {"worker": self.hello["name"], "provenance": self.hello["provenance"]}
         return {**super()._identity(), "model": model}
-
-
-def _count(reply: Mapping[str, Any]) -> None:
-    for name, number in (reply.get("counters") or {}).items():
-        count(str(name), int(number))
 
 
 @cache

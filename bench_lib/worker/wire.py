@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 from bench_lib.chat import media
 from bench_lib.errors import BenchError, nearest
-from bench_lib.methods.base import Generation, InputClass, Note, Query
+from bench_lib.measure import count
+from bench_lib.methods.base import Alert, Generation, InputClass, Note, Query
 from bench_lib.stream import Clip, SessionInfo, Size
 
 PROTOCOL = 1
@@ -122,4 +123,32 @@ def text_of(reply: Mapping[str, Any], op: str, key: str = "text") -> str:
     value = reply.get(key)
     if not isinstance(value, str):
         raise BenchError(f"the worker's reply to {op} needs {key!r}, a text, not {value!r}")
+    return value
+
+
+def alerts_of(reply: Mapping[str, Any]) -> tuple[Alert, ...]:
+    """What a worker says of its own accord; BenchError where an alert is wrong."""
+    found = []
+    for alert in _list(reply, "alerts"):
+        try:
+            times = float(alert["observed_s"]), float(alert["delivered_s"])
+            found.append(Alert(str(alert["key"]), str(alert["text"]), *times))
+        except (KeyError, TypeError, ValueError):
+            wanted = "{key, text, observed_s, delivered_s}"
+            raise BenchError(f"a worker's alert must be {wanted}, not {alert!r}") from None
+    return tuple(found)
+
+
+def counted(reply: Mapping[str, Any]) -> None:
+    """Count the work that a reply tells of; BenchError where it is no number."""
+    for name, number in (reply.get("counters") or {}).items():
+        if type(number) is not int or number < 0:
+            raise BenchError(f"a worker's counter {name!r} must be a whole number, not {number!r}")
+        count(str(name), number)
+
+
+def _list(reply: Mapping[str, Any], name: str) -> list[Any]:
+    value = reply.get(name) or []
+    if not isinstance(value, list):
+        raise BenchError(f"a worker's {name} must be a list, not {value!r}")
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -125,6 +126,29 @@ def test_what_it_is_comes_from_itself() -> None:
 def test_a_wrong_introduction_is_named(can: dict, said: str) -> None:
     with pytest.raises(BenchError, match=said):
         methods.load("worker", settings={"can": can}).watches  # noqa: B018 - the property asks
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"alerts": {"key": "w"}}, "alerts must be a list"),
+        ({"alerts": [{"key": "w"}]}, "alert must be {key, text, observed_s, delivered_s}"),
+        ({"counters": {"frames": 1.5}}, "counter 'frames' must be a whole number"),
+    ],
+)
+def test_a_reply_that_is_wrong_is_named(tmp_path: Path, reply: dict, said: str) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        FAULTY.replace(
+            "reference.main",
+            f"""
+Faulty.observe = lambda self, request: {reply!r}
+reference.main""",
+        )
+    )
+    method = begun(command=[sys.executable, str(path)])
+    with pytest.raises(BenchError, match=re.escape(said)):
+        method.observe(clip(0))
 
 
 def test_a_branch_is_its_own_and_the_trunk_goes_on() -> None:
