@@ -143,6 +143,10 @@ class StreamMind(Settings, Method):
         request = Request(note.text, qid=key)
         return portal().call(conversation.tell, self.stream, request, self._t_s(note.t_s)).text
 
+    def unwatch(self, key: str) -> None:
+        """The monitors of that watch end, so that others find a place."""
+        portal().call(conversation.over, self.stream, key)
+
     def alerts(self, t_s: float) -> tuple[Alert, ...]:
         """What Monitors said by then, with observed and delivered stamps."""
         offset_s = self.stream.offset_s

@@ -59,6 +59,12 @@ async def _turn(stream: Stream, request: Request, t_s: float, path: Path) -> Out
     return await turn(scene, request, [m.told() for m in stream.monitors.values()])
 
 
+def over(stream: Stream, qid: str) -> None:
+    """A proactive turn is over: its monitors end and make room for others."""
+    for watch in [m for m in stream.monitors.values() if m.qid == qid]:
+        stream.stop_monitor(watch.id, "ended", stream.clock.now_s)
+
+
 def _effects(stream: Stream, outcome: Outcome, request: Request, recorded_s: float) -> Outcome:
     """Cancel and start monitors, in this order; the words to the user say what was done."""
     reply, text = outcome.reply, outcome.text

@@ -105,7 +105,7 @@ async def _act(
         try:
             return await _call(scene, provider, frames, call)
         except (SearchError, ValueError) as error:
-            count("searches_failed")
+            count("tool_calls_failed")
             return f"The search failed: {error}"
 
     texts = await together([partial(run, call) for call in calls])
@@ -116,7 +116,7 @@ async def _call(
     scene: Scene, provider: Provider, frames: Sequence[Picture], call: SearchCall
 ) -> str:
     s = scene.settings
-    count("searches")
+    count("tool_calls")
     if call.tool == "text_search":
         results = await off_loop(lambda: provider.text(call.query, s.search_results))
         return listed(relevant(call.query, results, s.search_similarity, s.search_results))

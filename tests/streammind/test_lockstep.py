@@ -144,6 +144,43 @@ def test_the_ninth_monitor_is_refused_and_the_user_is_told():
     )  # at 6, 8 and 10; the first ones, at 4, were made before
 
 
+def test_watches_that_are_over_make_room_for_others():
+    def told(over):
+        method = begin(agent(ByContract(front=monitor_for("it"))))
+        said = []
+        for n in range(12):
+            feed(method, 2 * n, 2 * n + 2)
+            said.append(method.watch(Note(0, 2 * n + 2.0, f"w{n}"), f"q{n}"))
+            if over:
+                method.unwatch(f"q{n}")
+        return method, ["cannot" in text for text in said]
+
+    method, refused = told(over=False)  # the control
+    assert refused == [False] * 8 + [True] * 4
+    method, refused = told(over=True)
+    assert not any(refused)
+    assert not method.stream.monitors
+    whats = [e.body["what"] for e in entries(method, "monitor")]
+    assert whats == ["started", "ended"] * 12
+    method.unwatch("q0")  # over already, or never there: nothing happens
+    assert len(entries(method, "monitor")) == 24
+
+
+def test_a_watch_that_is_over_says_nothing_of_the_check_under_way():
+    def run(over):
+        chat = ByContract(front=monitor_for("it"), monitor=seen_since(0))
+        method = begin(agent(chat, latency_s={"monitor": 5.0}))
+        feed(method, 0, 4)
+        method.watch(Note(0, 4.0, "tell me"), "q")
+        feed(method, 4, 6)
+        if over:
+            method.unwatch("q")
+        return feed(method, 6, 20).alerts(20)
+
+    assert len(run(over=False)) == 1  # the control
+    assert run(over=True) == ()
+
+
 def test_contradictory_cancels_end_in_one_state():
     wishes = {
         "start": monitor_for("it"),

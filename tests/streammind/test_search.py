@@ -106,7 +106,7 @@ def test_without_a_box_the_frame_and_its_centre_are_searched():
     with counting() as counts:
         chat = searching([{"tool": "crop_search"}], own)
     assert sorted(map(size, own.images)) == [(32, 18), (64, 36)]
-    assert counts["searches"] == 1
+    assert counts["tool_calls"] == 1
     shown = chat.of("search")[-1]
     assert "Full frame:" in shown.user
     assert "Centre:" in shown.user
@@ -124,7 +124,7 @@ def test_a_box_a_frame_and_words():
     with counting() as counts:
         chat = searching(calls, own)
     assert sorted(map(size, own.images)) == [(32, 18), (64, 36)]
-    assert counts["searches_failed"] == 2
+    assert counts["tool_calls_failed"] == 2
     text = chat.of("search")[-1].user
     assert "about red cup" in text
     assert "nothing of it" not in text
