@@ -88,6 +88,10 @@ def _family(model_type: str) -> type[Backbone]:
         from bench_lib.backbones.siglip_qwen2 import SiglipQwen2
 
         return SiglipQwen2
+    if model_type == "llava_onevision":
+        from bench_lib.backbones.llava_onevision import LlavaOnevision
+
+        return LlavaOnevision
     from bench_lib.backbones.qwen2_5_vl import Qwen25VL
 
     return Qwen25VL

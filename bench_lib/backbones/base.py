@@ -48,6 +48,10 @@ class Backbone(ABC):
     """
 
     default_system: ClassVar[str] = ""
+    frames_per_grid: ClassVar[int] = 2
+    """Frames of a video that the tower sees as one grid."""
+    one_size: ClassVar[bool] = False
+    """Whether frames of all shapes are seen at the tower's own size."""
 
     def __init__(self, parts: Parts, kind: str, max_pixels: int | None) -> None:
         self.id = parts.id
@@ -128,13 +132,17 @@ class Backbone(ABC):
         """Rows and columns of cells, one visual token each, of a frame of `size` pixels."""
         return size[0] // self.preparation.factor, size[1] // self.preparation.factor
 
+    def pixels(self, lattice: tuple[int, int]) -> Size:
+        """The size of frames that have this lattice."""
+        return lattice[0] * self.preparation.factor, lattice[1] * self.preparation.factor
+
     @torch.inference_mode()
     def vision(self, pictures: Sequence[NDArray[np.uint8]], as_images: bool = False) -> Tensor:
         """Features `[grids, levels, cells, merge**2, channels]` of frames in time order.
 
         Args:
-            pictures: RGB frames `[height, width, 3]`, all of a size that `frame_size` gave. Two
-                make a grid; a lone last one is doubled.
+            pictures: RGB frames `[height, width, 3]`, all of a size that `frame_size` gave. Where
+                two make a grid, a lone last one is doubled.
             as_images: Every frame makes a grid of its own.
 
         Level 0 is the tower's output before its merger, in raster order of cells; further levels

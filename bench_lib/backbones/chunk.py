@@ -66,10 +66,14 @@ class _Layout(Prompt):
         self._flush()
         return sum(where.shape[1] for where in self._positions)
 
-    def visual(self, visual: Visual, steps: Tensor, span: int) -> None:
-        """See `Prompt.visual`."""
-        super().visual(visual, steps, span)
-        self._shown.append((self.size() - len(visual.tokens), visual.grids))
+    def placed(
+        self, tokens: Tensor, where: Tensor, span: int, grids: Tensor | None = None
+    ) -> Prompt:
+        """See `Prompt.placed`."""
+        super().placed(tokens, where, span, grids)
+        assert grids is not None
+        self._shown.append((self.size() - len(tokens), grids))
+        return self
 
     def places(self) -> Tensor:
         """All positions `[3, n]` int32."""

@@ -17,6 +17,7 @@ CLASSES = {
     "qwen2_vl": "Qwen2VLForConditionalGeneration",
     "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
     "qwen3_vl": "Qwen3VLForConditionalGeneration",
+    "llava_onevision": "LlavaOnevisionForConditionalGeneration",
 }
 """The library's class for each `model_type` that has a family file here."""
 _WHOLE_BYTES = 64 << 20
@@ -68,6 +69,10 @@ def load(folder: Path, name: str, device: str, dtype: torch.dtype) -> Parts:
     cls = model_class(config.get("model_type", "?"))
     model = cls.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
     model = model.to(device).eval().requires_grad_(False)
+    if config["model_type"] == "llava_onevision":
+        from bench_lib.backbones.llava_onevision import opened
+
+        model = opened(model)
     return around(folder, name, model, config["model_type"])
 
 

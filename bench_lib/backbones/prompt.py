@@ -51,7 +51,8 @@ class Visual:
     ) -> Visual:
         """All tokens `[grids, cells, width]` of frames seen at these instants."""
         grids, cells = tokens.shape[:2]
-        times = grid_times(frame_times_s)
+        # One grid a frame, or one for two (a lone frame is one either way).
+        times = grid_times(frame_times_s, 1 if grids == len(frame_times_s) else 2)
         return cls(
             tokens=tokens.flatten(0, 1),
             grids=torch.arange(grids).repeat_interleave(cells),
@@ -70,9 +71,13 @@ class Visual:
         )
 
 
-def grid_times(frame_times_s: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """First and last instant of each grid of two frames; a lone last frame is both."""
+def grid_times(
+    frame_times_s: Sequence[float], frames_per_grid: int = 2
+) -> tuple[tuple[float, float], ...]:
+    """First and last instant of each grid of one frame or two; a lone last frame is both."""
     times = list(frame_times_s)
+    if frames_per_grid == 1:
+        return tuple(zip(times, times, strict=True))
     seconds = times[1::2] if len(times) % 2 == 0 else [*times[1::2], times[-1]]
     return tuple(zip(times[::2], seconds, strict=True))
 
@@ -135,12 +140,15 @@ class Prompt:
         rows, cols = visual.lattice
         cells = visual.cells.cpu().long()
         where = torch.stack((steps.long(), cells // cols, cells % cols))
-        self.placed(visual.tokens, where, max(span, rows, cols))
+        self.placed(visual.tokens, where, max(span, rows, cols), visual.grids)
 
-    def placed(self, tokens: Tensor, where: Tensor, span: int) -> Prompt:
+    def placed(
+        self, tokens: Tensor, where: Tensor, span: int, grids: Tensor | None = None
+    ) -> Prompt:
         """Append visual tokens `[n, width]` at positions `where` `[3, n]` after `next`.
 
-        For memories with positions of their own; `next` moves on by `span`.
+        For memories with positions of their own; `next` moves on by `span`. `grids` `[n]`, where
+        the tokens are those of whole grids, say which.
         """
         self._flush()
         self._pieces.append(tokens)

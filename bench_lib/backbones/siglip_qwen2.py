@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.prompt import Prompt, Visual
-from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.stream import Size
 
@@ -60,20 +59,21 @@ class SiglipQwen2(Backbone):
     """See the module."""
 
     default_system: ClassVar[str] = "You are a helpful assistant."
+    frames_per_grid: ClassVar[int] = 1
+    one_size: ClassVar[bool] = True
 
     def frame_size(self, native: Size, max_pixels: int | None = None) -> Size:
         """See `Backbone.frame_size`: the tower's own square, whatever the frame's shape."""
         side = self.config.vision_config.image_size
         return side, side
 
+    def pixels(self, lattice: tuple[int, int]) -> Size:
+        """See `Backbone.pixels`."""
+        return self.frame_size((0, 0))
+
     @torch.inference_mode()
     def vision(self, pictures: Sequence[NDArray[np.uint8]], as_images: bool = False) -> Tensor:
-        """Features `[frames, 1, cells, 1, channels]` of frames, each a grid of its own.
-
-        Raises BenchError unless `as_images`: this tower has no grid of two frames.
-        """
-        if not as_images:
-            raise BenchError(f"{self.id} sees single frames, which this method does not ask for")
+        """Features `[frames, 1, cells, 1, channels]` of frames, each a grid of its own."""
         count("frames_encoded", len(pictures))
         stack = torch.from_numpy(np.stack(list(pictures))).to(self.device)
         step = BATCH.get(self.device.type, 8)
@@ -109,11 +109,11 @@ class SiglipQwen2(Backbone):
         return self.projector(features[:, 0, :, 0])
 
     @property
-    def projector(self) -> nn.Module:
+    def projector(self) -> Any:
         """From vision features to embeddings, token by token."""
         return self.model.model.projector
 
     def place(self, prompt: Prompt, visual: Visual, bare: bool = False) -> None:
         """See `Backbone.place`."""
         n = len(visual.tokens)
-        prompt.placed(visual.tokens, torch.arange(n).expand(3, -1), n)
+        prompt.placed(visual.tokens, torch.arange(n).expand(3, -1), n, visual.grids)

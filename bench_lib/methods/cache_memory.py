@@ -160,7 +160,7 @@ class CacheMemory(Method):
         """See `Method.observe`."""
         held = (*self.state.held, *((clip.session, frame) for frame in clip.frames))
         count("frames_observed", len(clip.frames))
-        ripe = len(held) - len(held) % 2
+        ripe = len(held) - len(held) % self.served.frames_per_grid
         self.state = replace(self._taken_in(self.state, held[:ripe]), held=held[ripe:])
 
     def end_session(self, recorded_bytes: int) -> None:
@@ -205,7 +205,7 @@ class CacheMemory(Method):
         """The state after reading frames; a lone last one is doubled."""
         for _, run in runs(held):
             new = self._chunk(state, run)
-            merged = -(-len(run) // 2) - new.grids
+            merged = -(-len(run) // self.served.frames_per_grid) - new.grids
             after = self.remember(state, new)
             state = replace(
                 after,
@@ -218,10 +218,10 @@ class CacheMemory(Method):
         return state
 
     def _chunk(self, state: CacheState, run: Sequence[Frame]) -> Chunk:
-        factor = self.served.preparation.factor
-        size = state.lattice[0] * factor, state.lattice[1] * factor
+        size = self.served.pixels(state.lattice)
         tokens = self.served.encode([frame.pixels(size) for frame in run])
-        tokens, times_s = self.sift(tokens, grid_times([frame.t_s for frame in run]))
+        times = grid_times([frame.t_s for frame in run], self.served.frames_per_grid)
+        tokens, times_s = self.sift(tokens, times)
         grids, cells = tokens.shape[:2]
         visual = Visual(
             tokens=tokens.flatten(0, 1),

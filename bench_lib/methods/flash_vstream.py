@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -159,6 +159,16 @@ class FlashVstream(Tuned, TokenMemory):
                 raise BenchError(
                     f"flash_vstream: {name} is {value}; it counts pairs: give 2, 4, .."
                 )
+
+    def attach(self, model: Any) -> Self:
+        """See `Tuned.attach`; raises BenchError for a tower that sees one size alone."""
+        super().attach(model)
+        if model.one_size:
+            raise BenchError(
+                f"flash_vstream looks at each frame at two sizes, and the tower of {model.id} sees "
+                "one: give a model of the Qwen families"
+            )
+        return self
 
     @property
     def input_class(self) -> InputClass:  # type: ignore[override]

@@ -146,7 +146,7 @@ class Fluxmem(TokenMemory):
         """See `Method.begin_session`; raises BenchError for a ceiling below the short tier."""
         super().begin_session(info)
         rows, cols = self.state.lattice
-        least = self.short_frames // 2 * rows * cols
+        least = self.short_frames // self.frames_per_grid * rows * cols
         if self.form == "incremental" and self.max_tokens < least:
             raise BenchError(
                 f"fluxmem: max_tokens {self.max_tokens} is below the short tier's {least} tokens"
@@ -177,9 +177,9 @@ class Fluxmem(TokenMemory):
         """See `TokenMemory.remember`."""
         assert self.mid_frames is not None
         short = (*memory.short, *self._measured(memory.short, grids, lattice))
-        leaving = max(0, len(short) - self.short_frames // 2)
+        leaving = max(0, len(short) - self.short_frames // self.frames_per_grid)
         mid = (*memory.mid, *self._selected(short[: leaving + 1], leaving, lattice))
-        full = max(0, len(mid) - self.mid_frames // 2)
+        full = max(0, len(mid) - self.mid_frames // self.frames_per_grid)
         merged = consolidated([g for g in mid[:full] if len(g.cells)], lattice, self.served.hidden)
         memory = Tiers(short[leaving:], mid[full:], (*memory.long, *merged))
         return self._under_ceiling(memory) if self.form == "incremental" else memory

@@ -87,7 +87,7 @@ class Streamforest(Tuned, TokenMemory):
 
     checkpoint: ClassVar[str] = "MCG-NJU/StreamForest-Qwen2-7B"
     persistent: ClassVar[bool] = True
-    frames_per_grid: ClassVar[int] = 1
+    frames_per_grid: ClassVar[int] = 1  # type: ignore[assignment,misc]
 
     mode: Literal["batch", "streaming"] = "batch"
     newest_frames: int = 1

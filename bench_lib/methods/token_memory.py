@@ -2,10 +2,10 @@
 
 A subclass says how memory changes when new grids come (`remember`) and which tokens a question
 reads (`recall`), both on immutable records; the rest is here. A grid is two frames in sequence of
-one session. An odd frame waits for its pair: a question or the session's end doubles it, a question
-only for itself. So the memory does not depend on how the stream was cut into clips. A memory of
-something else than embeddings on a lattice says what it takes from frames (`perceive`) and how it
-shows what it holds (`show`).
+one session, or one where the model's tower sees frames singly. An odd frame waits for its pair: a
+question or the session's end doubles it, a question only for itself. So the memory does not depend
+on how the stream was cut into clips. A memory of something else than embeddings on a lattice says
+what it takes from frames (`perceive`) and how it shows what it holds (`show`).
 """
 
 from __future__ import annotations
@@ -105,11 +105,15 @@ class TokenMemory(Method):
     model: ClassVar[Literal["none", "backbone", "chat"]] = "backbone"
     # A grid is encoded once, when it comes, and by itself (StreamArena, Eq. 14).
     causal: ClassVar[bool] = True
-    frames_per_grid: ClassVar[int] = 2
     speech: ClassVar[Speech] = "none"
 
     max_pixels: int | None = 401_408
     session_marker: bool = True
+
+    @property
+    def frames_per_grid(self) -> int:
+        """Frames that are encoded together."""
+        return self.served.frames_per_grid
 
     # What a subclass says -------------------------------------------------------------------------
 
@@ -248,9 +252,7 @@ class TokenMemory(Method):
         """The state after encoding and remembering frames; a session's lone last one is doubled."""
         for position, run in runs(held):
             instants = [frame.t_s for frame in run]
-            times = tuple(zip(instants, instants, strict=True))
-            if self.frames_per_grid == 2:
-                times = grid_times(instants)
+            times = grid_times(instants, self.frames_per_grid)
             places = [
                 Place(state.grids + i, position, start, end) for i, (start, end) in enumerate(times)
             ]

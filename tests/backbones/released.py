@@ -112,6 +112,34 @@ def forest(folder: Path) -> tuple[Any, Any, Any]:
     return tower.eval(), projector.eval(), language.eval()
 
 
+def llava(folder: Path, **change: Any) -> Any:
+    """A LLaVA-OneVision folder in the library's layout; returns the library's model."""
+    size = words(folder)
+    tokenizer = hf_compat.tokenizer(folder)
+    config = {
+        "model_type": "llava_onevision",
+        "vision_config": {
+            "model_type": "siglip_vision_model", "hidden_size": 64, "intermediate_size": 96,
+            "num_hidden_layers": 3, "num_attention_heads": 4, "image_size": 100, "patch_size": 14,
+            "vision_use_head": False,
+        },
+        "text_config": {"model_type": "qwen2", **TEXT, "vocab_size": size},
+        "image_token_index": tokenizer.convert_tokens_to_ids("<|image_pad|>"),
+        "video_token_index": tokenizer.convert_tokens_to_ids("<|video_pad|>"),
+        "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full",
+        **change,
+    }  # fmt: skip
+    square = {"height": 100, "width": 100}
+    prepared = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": square}
+    (folder / "preprocessor_config.json").write_text(json.dumps(prepared))
+    values = {k: v for k, v in config.items() if k != "model_type"}
+    model = hf_compat.build(hf_compat.config_of("llava_onevision", values), torch.float32)
+    model.load_state_dict(drawn(model))
+    write(folder, config, model.state_dict(), files=1)
+    return model.eval()
+
+
 def salmonn(folder: Path, rank: int = 4) -> tuple[Any, Layer]:
     """A video-SALMONN S folder; returns the library's merged model and the learning layer."""
     base, adapter = folder / "base", folder / "video_salmonn_s_ttt_lora"

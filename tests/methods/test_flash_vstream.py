@@ -258,7 +258,7 @@ def test_wrong_settings_are_refused(args: dict, says: str) -> None:
 
 def test_weights(tiny: Backbone) -> None:
     """Its own checkpoint, a stock model when asked, or a model made here; each says so."""
-    stock = SimpleNamespace(id="Qwen/Qwen2-VL-7B-Instruct@main")
+    stock = SimpleNamespace(id="Qwen/Qwen2-VL-7B-Instruct@main", one_size=False)
     with pytest.raises(BenchError, match="give backbone zhang9302002/Flash-VStream-Qwen-7b"):
         methods.load(NAME).attach(stock)
     assert "was not trained for it" in methods.load(NAME, weights="stock").attach(stock).caveat
