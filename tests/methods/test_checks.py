@@ -73,6 +73,30 @@ FAULTS: list[tuple[dict[str, str], str]] = [
 ]  # fmt: skip
 
 
+WATCHER = '''"""drafted: watches, and keeps the contract or not."""
+from dataclasses import dataclass, replace
+
+from bench_lib.methods.aura import Aura
+
+
+@dataclass(kw_only=True)
+class Drafted(Aura):
+    """See the module."""
+
+    def {}
+'''
+WATCH_FAULTS = [
+    ("alerts(self, t_s):\n        return super().alerts(1e9)", "alerts are causal"),
+    ("unwatch(self, key):\n        pass", "a watch that is over is silent"),
+    (
+        "alerts(self, t_s):\n"
+        "        newest = str(self.state.current.frames[-1].pixels().sum())\n"
+        "        return tuple(replace(a, text=a.text + newest) for a in super().alerts(t_s))",
+        "what is to come is not told",
+    ),
+]
+
+
 @pytest.fixture
 def drafted(tmp_path: Path) -> Iterator[Callable[[dict[str, str]], Trial]]:
     """Makes a method from the template with some changes; it is forgotten after the test."""
@@ -98,7 +122,7 @@ def test_the_template_keeps_the_contract(drafted) -> None:
     outcomes = checks.run(drafted({}))
     assert [(o.check.name, o.message) for o in outcomes if o.result == "failed"] == []
     left_out = {o.check.name for o in outcomes if o.result == "not asked"}
-    assert left_out == {"the last session is forgotten"}
+    assert left_out == {"the last session is forgotten", *(name for _, name in WATCH_FAULTS)}
 
 
 @pytest.mark.parametrize(("changes", "name"), FAULTS, ids=[n.replace(" ", "-") for _, n in FAULTS])
@@ -107,6 +131,19 @@ def test_what_breaks_the_contract_is_noticed(drafted, changes: dict[str, str], n
     outcome = checks.tried(check, drafted(changes))
     assert outcome.result == "failed"
     assert outcome.message
+
+
+@pytest.mark.parametrize(("fault", "name"), WATCH_FAULTS, ids=[n for _, n in WATCH_FAULTS])
+def test_a_watcher_that_breaks_the_contract_is_noticed(
+    drafted, tmp_path: Path, fault: str, name: str
+) -> None:
+    drafted({})
+    [check] = [c for c in checks.CHECKS if c.name == name]
+    for own, result in ((fault, "failed"), ("kept(self):\n        pass", "passed")):
+        (tmp_path / "drafted.py").write_text(WATCHER.format(own))
+        draft("drafted", str(tmp_path))
+        outcome = checks.tried(check, Trial("drafted", {"clips": 8, "window_s": 8.0}))
+        assert outcome.result == result, outcome.message
 
 
 def test_a_faulty_method_is_stopped_by_name(drafted) -> None:
@@ -118,7 +155,7 @@ def test_a_faulty_method_is_stopped_by_name(drafted) -> None:
 
 def test_every_check_has_been_seen_to_fail() -> None:
     by_the_registry = {"a wrong parameter is refused"}  # no method can break it
-    seen = {name for _, name in FAULTS} | by_the_registry
+    seen = {name for _, name in (*FAULTS, *WATCH_FAULTS)} | by_the_registry
     assert seen == {check.name for check in checks.CHECKS}
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench_lib.errors import BenchError
-from bench_lib.methods.checks import answers, memory  # noqa: F401 - they add their checks
+from bench_lib.methods.checks import answers, memory, watching  # noqa: F401 - they add theirs
 from bench_lib.methods.checks.demand import CHECKS, Broken, Check
 from bench_lib.methods.checks.trial import Trial
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench_lib.measure import counting
+from bench_lib.methods.base import Method
 from bench_lib.methods.checks import trial as trials
-from bench_lib.methods.checks.demand import check, expect, held, same
+from bench_lib.methods.checks.demand import Broken, check, expect, held, same
 from bench_lib.methods.checks.trial import Trial, Viewing
-from bench_lib.methods.state import KINDS
+from bench_lib.methods.state import KINDS, nbytes
 
 LONG = 10
 """How many times longer the stream is on which a bounded memory must not have grown."""
@@ -76,6 +77,32 @@ def sizes_are_given_by_kind(make: Trial) -> None:
         expect(isinstance(size, int) and size >= 0, f"{kind} is {size!r}")
     kept, seen = view.method.tokens()
     expect(0 <= kept <= seen, f"{kept} tokens kept of {seen} seen")
+
+
+@check()
+def no_tensor_hides_a_larger_one(make: Trial) -> None:
+    """No tensor of the state is a view that keeps a larger one alive, at any moment."""
+    view = Viewing.of(make)
+    for frames in (7, 12):
+        view.session(frames)
+        _weighed(view.method)
+        asked = view.branch()
+        asked.show(frames, frames + 3)
+        asked.ask()
+        _weighed(asked.method)
+        view.end()
+        _weighed(view.method)
+    with tempfile.TemporaryDirectory() as folder:
+        trials.keep(make, view, Path(folder))
+        _weighed(trials.loaded(Path(folder)).method)
+
+
+def _weighed(method: Method) -> None:
+    """Weigh the state itself: a method may count otherwise in its own `state_bytes`."""
+    try:
+        nbytes(method.state)
+    except AssertionError as error:
+        raise Broken(str(error)) from None
 
 
 @check("bounded methods", lambda m: m.bounded)
