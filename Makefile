@@ -2,6 +2,7 @@
 # make eval METHOD=simplestream ARGS='-p limit 2'
 # make test                      everything that needs no accelerator
 # make test-vllm                 the tiny checkpoint served by vLLM, in an environment of its own
+# make missing                   the commands that the papers' tables still need
 # make lab                       JupyterLab on the notebooks
 # PYTHON=/path/to/python         use an environment that is there; installs nothing
 
@@ -15,7 +16,7 @@ PYTHON := .venv/bin/python
 READY := .venv/.installed
 endif
 
-.PHONY: eval test test-vllm test-slow lint lab clean
+.PHONY: eval test test-vllm test-slow lint missing lab clean
 
 eval: $(READY)
 	$(PYTHON) -m papermill notebooks/03_eval.ipynb outputs/03_eval-$(METHOD).ipynb -p method $(METHOD) $(ARGS) --no-progress-bar
@@ -37,6 +38,9 @@ lint: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy bench_lib
+
+missing: $(READY)
+	@$(PYTHON) -m bench_lib.report --missing
 
 lab: $(READY)
 	$(PYTHON) -m jupyter lab notebooks

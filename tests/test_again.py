@@ -18,12 +18,12 @@ sys.path.append(str(Path(__file__).parent / "chat"))
 REPLIES = ("A", "B", "C", "D")
 
 
-def run(server, repeat: int) -> Evaluation:
+def run(server, repeat: int, revision: str) -> Evaluation:
     job = Evaluation.open(
         EvalParams(
             method="simplestream", source="dollhouse-small", tasks=["ACR", "CT", "OCR", "STU"],
             backbone=f"endpoint:{server.model}@{server.url}", repeat=repeat,
-            backbone_args={"revision": "again", "backoff_s": 0.001},
+            backbone_args={"revision": revision, "backoff_s": 0.001},
         )
     )  # fmt: skip
     job.execute(progress=False)
@@ -31,13 +31,10 @@ def run(server, repeat: int) -> Evaluation:
 
 
 @pytest.mark.parametrize("wavers", [False, True])
-def test_a_server_that_wavers_is_measured(
-    outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wavers: bool
-) -> None:
+def test_a_server_that_wavers_is_measured(outputs: Path, tmp_path: Path, wavers: bool) -> None:
     from scripted_server import Server
 
-    cache = Path(tmp_path / "cache")
-    monkeypatch.setattr("bench_lib.serving.paths.cache", lambda: cache)
+    revision = str(tmp_path)  # kept replies of other tests are of another model
 
     def reply(exchange):
         asked = [e.text for e in server.requests[: exchange.number]].count(exchange.text)
@@ -45,16 +42,16 @@ def test_a_server_that_wavers_is_measured(
         exchange.reply(json.dumps({"answer": letter}))
 
     with Server(reply) as server:
-        first = run(server, repeat=0)
+        first = run(server, 0, revision)
         asks = len(server.requests)
         assert asks == 8
         scores = data.gather(first).found.metrics()
         assert moment_tables.again(data.gather(first)).absent
-        job = run(server, repeat=5)
+        job = run(server, 5, revision)
         assert len(server.requests) == asks + 5, "past the kept replies, and only so many"
-        run(server, repeat=5)
+        run(server, 5, revision)
         assert len(server.requests) == asks + 5, "what was put again stays"
-        run(server, repeat=6)
+        run(server, 6, revision)
         assert len(server.requests) == asks + 6
     texts, answers = repeats(job.run)
     assert texts.n == answers.n == 6

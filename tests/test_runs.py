@@ -10,7 +10,7 @@ import pytest
 
 from bench_lib.errors import BenchError
 from bench_lib.params import EvalParams
-from bench_lib.runs import NOT_IDENTITY, Run
+from bench_lib.runs import NOT_IDENTITY, Run, identity
 from bench_lib.schema import Response, Session, Span, Trajectory
 
 
@@ -148,3 +148,17 @@ def test_a_home_folder_is_written_short(outputs: Path, monkeypatch: pytest.Monke
     text = (run.folder / "manifest.json").read_text()
     assert "/home/me" not in text
     assert json.loads(text)["processes"][0]["params"]["data_root"] == "~/data"
+
+
+def test_how_a_server_is_reached_is_no_part_of_a_run() -> None:
+    def ident(backbone: str = "endpoint:m@http://a:8000/v1", **args: object) -> dict:
+        return identity({"backbone": backbone, "backbone_args": args})
+
+    plain = ident()
+    assert ident(concurrency=2, retries=1, key_env="KEY", media_ids=True, max_calls=9) == plain
+    for shaping in ({"thinking": "off"}, {"video": "mp4"}, {"quality": 50}, {"revision": "r1"}):
+        assert ident(**shaping) != plain, shaping
+    other = "endpoint:m@http://b:9000/v1,http://c:9000/v1"
+    assert ident(other) != plain, "another address may hold other weights"
+    assert ident(other, revision="r1") == ident(revision="r1")
+    assert ident("endpoint:n@http://b:9000/v1", revision="r1") != ident(revision="r1")

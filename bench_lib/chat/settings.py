@@ -138,10 +138,12 @@ class EndpointSettings:
     def shaping(self) -> dict[str, Any]:
         """The settings on which a reply depends, for cache keys and manifests."""
         record = asdict(self)
-        names = [f.name for f in fields(self)]
-        return {name: record[name] for name in names[: names.index("media")]}
+        return {name: record[name] for name in SHAPING}
 
 
+_NAMES = tuple(f.name for f in fields(EndpointSettings))
+SHAPING = _NAMES[: _NAMES.index("media")]
+"""Settings on which a reply depends; the others say how a server is reached, and limits."""
 CHOICES: dict[str, Any] = {
     "structured": Structured,
     "media": Media,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,6 +23,8 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
 }
 os.environ.update(ENVIRONMENT)
+ON_A_GPU = ["--gpu-memory-utilization", "0.3"] if shutil.which("nvidia-smi") else []
+"""Server, engine in process and library share one device there."""
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +46,7 @@ def server(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(checkpoint),
         "--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager",
         "--limit-mm-per-prompt", '{"image": 64, "video": 1}', "--max-model-len", "8192",
-        "--port", str(port),
+        "--port", str(port), *ON_A_GPU,
     ]  # fmt: skip
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         address = f"http://127.0.0.1:{port}/v1"

@@ -5,6 +5,7 @@ Needs an environment of its own: `make test-vllm`.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ GIVEN: dict[str, Any] = {
 ENGINE = {
     "dtype": "float32", "enforce_eager": True, "max_model_len": 8192,
     "limit_mm_per_prompt": {"image": 64, "video": 1},
+    **({"gpu_memory_utilization": 0.3} if shutil.which("nvidia-smi") else {}),
 }  # fmt: skip
 
 
@@ -107,3 +109,58 @@ def test_the_canary_sings(server: str) -> None:
     from bench_lib import chat
 
     assert canary(chat.open(f"endpoint:tiny@{server}", logprobs=5)).ok
+
+
+def test_media_that_went_once_are_known_by_their_ids(server: str, checkpoint: Path) -> None:
+    """The second request is a fraction of the first and has the same answer."""
+    from bench_lib import chat
+
+    once = chat.open(f"endpoint:tiny@{server}", image_format="png", media="once", logprobs=20)
+    sizes: list[int] = []
+    send = once._once
+    once._once = lambda body: (sizes.append(len(str(body))), send(body))[1]
+    dice = np.random.default_rng(1)
+    frames = tuple(
+        ArrayFrame(float(k), dice.integers(0, 256, (112, 112, 3), dtype=np.uint8)) for k in range(4)
+    )
+    given = Generation(max_new_tokens=8, keep_logits=True)
+    asked = [Message("user", (Frames(frames), Text("What is there?")))]
+    first, second = (once.complete(asked, Contract("free"), given) for _ in range(2))
+    assert len(sizes) == 2, "no request was turned away"
+    assert sizes[1] < sizes[0] / 10
+    assert first.text == second.text
+    assert np.allclose(first.logits, second.logits, atol=1e-4)
+    assert first.usage["prompt_tokens"] == second.usage["prompt_tokens"]
+
+
+def test_the_server_tells_its_version_and_its_cache(server: str) -> None:
+    import vllm
+
+    from bench_lib import chat
+    from bench_lib.chat.server import servers
+
+    (found,) = servers(chat.open(f"endpoint:tiny@{server}"))
+    assert found.version == vllm.__version__
+    assert found.cache_tokens > 8192
+    assert found.engine["block_size"].isdecimal()
+
+
+@pytest.mark.gpu
+def test_cuda_serves_as_the_library_does_on_the_same_gpu(
+    server: str, checkpoint: Path, outputs: Path
+) -> None:
+    """The comparisons above with CUDA on every side, which the CPU build cannot show."""
+    import torch
+    from vllm.platforms import current_platform
+
+    if not current_platform.is_cuda():
+        pytest.skip("a GPU is there, but vLLM's CPU build is installed")
+    free, whole = torch.cuda.mem_get_info()
+    assert whole - free > 0.2 * whole, "the server has taken no memory of the GPU"
+    shown = {"method": "simplestream", "device": "cuda", "dtype": "float32"}
+    mine = texts(**shown, backbone=str(checkpoint))
+    named = {"image_format": "png", "revision": f"cuda-{checkpoint.name}"}
+    served = texts(**shown, backbone=f"endpoint:tiny@{server}", backbone_args=named)
+    assert compared(mine, served) >= 0.99
+    inside = texts(**shown, backbone=f"vllm:{checkpoint}", backbone_args={"engine": ENGINE})
+    assert compared(mine, inside) >= 0.99
