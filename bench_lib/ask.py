@@ -95,7 +95,7 @@ def query(bench: Bench, prompts: PromptSet, ask: Ask, session: Session, position
         session=position,
         cutoff_s=probe.t_s,
         closed=probe.closed,
-        system=prompts.render("system") if task.reply != "free" else "",
+        system=prompts.render("system") if task in bench.tasks else "",
         contract=task.reply,
         options=candidate.options,
         notes=marker,

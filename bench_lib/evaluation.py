@@ -33,7 +33,7 @@ from bench_lib.schema import Response, Trajectory
 from bench_lib.serving import serve
 from bench_lib.sources import Dataset
 from bench_lib.states import States
-from bench_lib.tasks import Bench, bench_of, task_of
+from bench_lib.tasks import APM_BENCH, Bench, bench_of, task_of
 
 POOL = 16
 """Open calls per trajectory thread of a message model."""
@@ -73,6 +73,7 @@ class Evaluation:
         for trajectory in own:
             run.register(trajectory)
         method.attach(serve(method, params))
+        setting = _setting(params, method, bench)
         notes = [getattr(method.served, kind, "") for kind in ("noise", "caveat")]
         run.note(
             source_note=data.note,
@@ -85,7 +86,7 @@ class Evaluation:
             replies_at_once=replies_at_once(method),
             quarantined=[str(problem) for problem in data.problems],
             bench=bench.name,
-            prompts=prompts.load(params.prompts or bench.prompts, base=bench.prompts).digest,
+            prompts=f"{setting.prompts.name} {setting.prompts.digest}",
             **{trait: getattr(method, trait) for trait in ("causal", "watches", "tools")},
         )
         return cls(
@@ -94,7 +95,7 @@ class Evaluation:
             own,
             {t.id: asks[t.id] for t in own},
             method,
-            _setting(params, method, bench),
+            setting,
             run,
         )
 
@@ -331,12 +332,13 @@ def _method_args(params: EvalParams) -> dict[str, Any]:
 
 def _setting(params: EvalParams, method: Method, bench: Bench) -> Setting:
     limits = {**MAX_NEW_TOKENS, **params.max_new_tokens}
+    known = getattr(method.served, "prompts", "") if bench is APM_BENCH else ""
     if getattr(method.served, "noise", ""):
         # An untrained model never ends its reply; its letters mean nothing at any length.
         limits = {kind: min(48, limit) for kind, limit in limits.items()}
     return Setting(
         bench=bench,
-        prompts=prompts.load(params.prompts or bench.prompts, base=bench.prompts),
+        prompts=prompts.load(params.prompts or known or bench.prompts, base=bench.prompts),
         generation=Generation(
             temperature=params.temperature,
             repetition_penalty=params.repetition_penalty,

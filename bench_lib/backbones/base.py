@@ -40,6 +40,8 @@ class Backbone(ABC):
     Attributes:
         id: Name and revision; part of every saved state and cache key.
         noise: Why the output means nothing (untrained, random weights); empty when it does.
+        caveat: What else a reader of its scores must know.
+        prompts: The prompt set it was trained on, where it knows no other.
         device: Where tensors live.
         dtype: Of weights, embeddings and caches.
         tuned_for: The method whose own checkpoint it is, or nothing.
@@ -55,7 +57,7 @@ class Backbone(ABC):
 
     def __init__(self, parts: Parts, kind: str, max_pixels: int | None) -> None:
         self.id = parts.id
-        self.noise = parts.noise
+        self.noise, self.caveat, self.prompts = parts.noise, parts.caveat, parts.prompts
         self.tuned_for = parts.tuned_for
         self.extra = parts.extra
         self.tokenizer = parts.tokenizer

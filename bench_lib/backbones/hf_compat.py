@@ -28,8 +28,10 @@ _ENDS_BYTES = 1 << 20
 class Parts:
     """A loaded checkpoint.
 
-    `noise` says why its output means nothing, or is empty. `tuned_for` names the method whose own
-    checkpoint it is, `extra` holds that method's further tensors.
+    `noise` says why its output means nothing, or is empty; `caveat` what else a reader of its
+    scores must know. `prompts` is the prompt set it was trained on, where it knows no other.
+    `tuned_for` names the method whose own checkpoint it is, `extra` holds that method's further
+    tensors.
     """
 
     id: str
@@ -41,6 +43,8 @@ class Parts:
     stop_ids: frozenset[int]
     tuned_for: str = ""
     extra: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    caveat: str = ""
+    prompts: str = ""
 
 
 def build(config: Any, dtype: torch.dtype) -> Any:
@@ -91,9 +95,10 @@ def around(
     """
     words = tokenizer(folder)
     note = folder / "bench.json"
+    said = _json(note) if note.exists() else {}
     return Parts(
         id=f"{name}@{revision(folder)}",
-        noise=_json(note)["noise"] if note.exists() else "",
+        noise=said.get("noise", ""),
         model_type=model_type,
         model=model,
         tokenizer=words,
@@ -101,6 +106,8 @@ def around(
         stop_ids=stop_ids(words, folder / "generation_config.json"),
         tuned_for=tuned_for,
         extra=extra or {},
+        caveat=said.get("caveat", ""),
+        prompts=said.get("prompts", ""),
     )
 
 

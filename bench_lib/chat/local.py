@@ -37,6 +37,7 @@ class LocalChat(Chat):
 
     Attributes:
         noise: Why replies mean nothing (untrained or random weights); empty when they do.
+        prompts: See `Backbone`.
     """
 
     hears = False
@@ -45,7 +46,7 @@ class LocalChat(Chat):
         self.backbone = backbone
         self.id = backbone.id
         self.device = str(backbone.device)
-        self.noise = backbone.noise
+        self.noise, self.caveat, self.prompts = backbone.noise, backbone.caveat, backbone.prompts
         self._one_at_a_time = threading.Lock()
 
     @property

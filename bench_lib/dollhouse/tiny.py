@@ -250,5 +250,5 @@ def _side_files(name: str, config: dict[str, Any], learned: bool = False) -> dic
             "do_sample": False,
         },
         "chat_template.jinja": TEMPLATE if third else DEFAULT_SYSTEM + TEMPLATE,
-        "bench.json": {"noise": "", "note": LEARNED} if learned else {"noise": NOISE},
+        "bench.json": {"caveat": LEARNED, "prompts": "compact"} if learned else {"noise": NOISE},
     }

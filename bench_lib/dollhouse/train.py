@@ -38,7 +38,7 @@ STAGES = {
     "letters": Stage("letters", 3_000, 2e-3, ("letter", 0.97)),
     "captions": Stage("captions", 3_000, 1.5e-3, ("content", 0.97)),
     "stories": Stage("stories", 4_000, 1.5e-3),
-    "vision": Stage("vision", 3_000, 1.5e-3),
+    "vision": Stage("vision", 4_500, 1.5e-3),
     "seen": Stage("seen", 1_500, 6e-4),
 }
 """In their order; about two hours on one free core."""
