@@ -20,6 +20,7 @@ from bench_lib.report.data import Material
 from bench_lib.runs import find_run, last_written
 from bench_lib.score import compare, published
 from bench_lib.score.instances import Instances
+from bench_lib.tasks import APM_BENCH
 
 NO_RUNS = "There is no run to compare yet; the last section but one prints commands that make some."
 PATTERN = "*?["
@@ -156,6 +157,8 @@ def read(folders: list[Path], judge: str = "") -> tuple[list[Material], list[str
             material = data.reread(folder)
             if material.unread:
                 raise BenchError(material.unread)
+            if material.bench is not APM_BENCH:
+                raise BenchError("it answers StreamArena, whose scores are other ones")
             if judge:
                 material = Material(**{**_fields(material), "judge": judge})
             material.scored.rows.empty  # noqa: B018 - records that cannot be read are found here
