@@ -191,11 +191,14 @@ class Watching(FrameWindow):
 
         Seconds before the oldest frame that is held are left out; one in between may be empty.
         """
+        held = self.state.current
         found: dict[int, list[Frame]] = {}
-        for frame in self._frames(t_s):
+        for frame in reversed(held.frames if held else ()):  # a session may be hours long
             back = math.floor(t_s - frame.t_s + EPSILON_S)
-            if back < most:
-                found.setdefault(back, []).append(frame)
+            if back >= most:
+                break
+            if back >= 0:
+                found.setdefault(back, []).insert(0, frame)
         return [tuple(found.get(back, ())) for back in range(max(found, default=-1), -1, -1)]
 
     def _frames(self, t_s: float) -> list[Frame]:
