@@ -8,7 +8,14 @@ from pathlib import Path
 
 from bench_lib import paths
 from bench_lib.comparing import Comparison
-from bench_lib.report import compare_figures, compare_tables, exports, missing, render
+from bench_lib.report import (
+    compare_figures,
+    compare_tables,
+    exports,
+    missing,
+    render,
+    repeat_tables,
+)
 from bench_lib.report.caveats import Caveat
 from bench_lib.report.sections import Listing, Page, Piece, Section, section
 from bench_lib.report.tables import Cell, Row, Table
@@ -38,8 +45,9 @@ def tasks(job: Comparison) -> Iterator[Piece]:
 
 @section("Differences", "Runs share probes, so they are compared as pairs.")
 def differences(job: Comparison) -> Iterator[Piece]:
-    """Paired differences from the reference."""
+    """Paired differences from the reference; what another seed changes."""
     yield compare_tables.differences(job)
+    yield repeat_tables.repeats(job)
 
 
 @section("Score, wait and storage")

@@ -17,7 +17,7 @@ from bench_lib import paths
 from bench_lib.comparing import Comparison, find_runs, labelled, read
 from bench_lib.errors import BenchError
 from bench_lib.params_scores import CompareParams
-from bench_lib.report import compare_page, compare_tables, exports, missing
+from bench_lib.report import compare_page, compare_tables, exports, missing, repeat_tables
 from bench_lib.report.data import Material
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.score import published
@@ -231,3 +231,37 @@ def test_latex_and_csv_hold_what_the_table_holds() -> None:
     assert lines[0] == ["group", "x", "y [%]", "y [%], detail", "y [%], why missing"]
     assert lines[1] == ["h", "a_1", "5.00†", "n 3", ""]
     assert lines[2] == ["h", 'q"u,o', "—", "", "no #1"]
+
+
+def test_seeds_part_sampling_from_items(build: Build) -> None:
+    """By hand: half of the questions waver between two runs, the others never do."""
+
+    def steady(response: Any) -> Any:
+        right = response.task == "ER"
+        return response.model_copy(
+            update={"status": "ok", "error": "", "passed": right, "option": "B" if right else "A"}
+        )
+
+    def wavering(response: Any) -> Any:
+        found = steady(response)
+        if response.task == "EST":
+            found = found.model_copy(update={"passed": True, "option": "B"})
+        return found
+
+    tasks = ("ER", "EST")
+    first = build(3, tasks=tasks, temperature=0.7, seed=1, change=steady)
+    second = build(3, tasks=tasks, temperature=0.7, seed=2, change=wavering)
+    other = build(3, tasks=tasks, temperature=0.2, seed=3, change=steady)
+    job = Comparison(CompareParams(), labelled([first, second, other]))
+    table = repeat_tables.repeats(job)
+    (line,) = table.rows
+    texts = [cell.text.rstrip("†") for cell in line.cells]
+    assert texts[1:3] == ["questions", "2"]
+    assert texts[3] == "75.00"
+    assert texts[4] == "50.0 to 100.0"
+    # Within-item variance: 0 for the 6 of ER, 0.5 for the 6 of EST.
+    assert float(texts[6]) == pytest.approx(100 * 0.25**0.5, abs=0.1)
+    assert texts[7] == "50.0"
+    assert texts[9] == "12"
+    alone = Comparison(CompareParams(), labelled([first, other]))
+    assert "none" in repeat_tables.repeats(alone).absent
