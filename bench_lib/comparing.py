@@ -214,7 +214,7 @@ def marks(material: Material) -> tuple[str, ...]:
         "no model" if model in ("none", "") else "",
         "stock weights" if args.get("weights") == "stock" else "",
         _thinned(params.method, str(facts.get("input_class", ""))),
-        f"prompts {params.prompts}" if params.prompts else "",
+        f"prompts {params.prompts}" if params.prompts not in ("", material.bench.prompts) else "",
         "" if params.condition == "standard" else _condition(material),
         f"memory {params.memory}" if params.memory != "own" else "",
         f"cutoff {params.cutoff}" if params.cutoff != "protocol" else "",
