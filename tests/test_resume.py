@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import household
+from synthetic import household, movie
 
 from bench_lib.runs import Run
+from bench_lib.schema import Candidate, Probe
 
 HERE = Path(__file__).parent
 SESSION_CLIPS = 3
@@ -192,3 +194,55 @@ def test_states_that_were_not_kept_are_named(data: Path, tmp_path: Path) -> None
     assert response.status == "error" or response.task == "OCR"
     errors = [r.error for r in Run.at(Path(asked.stdout.strip())).responses().values() if r.error]
     assert any("states: all" in error for error in errors)
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One video with StreamArena's questions, which share a dialogue."""
+    root = tmp_path_factory.mktemp("stream")
+    movie(root / "film" / "film.mp4", 24)
+    items = [
+        Candidate(
+            id=f"{task}-{at_s:g}",
+            task=task,
+            question=f"What of {at_s:g}?",
+            references={"answer": "nothing"},
+            probes=(Probe(id="P1", session="film", t_s=at_s),),
+        )
+        for task, at_s in (("RTP", 3), ("HR", 9.5), ("Tool", 16), ("HR", 20), ("RTP", 23))
+    ]
+    lines = [item.model_dump_json() for item in items]
+    (root / "film" / "candidates.jsonl").write_text("\n".join(lines))
+    return root
+
+
+@pytest.mark.parametrize("die", ["respond:1", "respond:3", "observe:4"])
+def test_a_killed_dialogue_goes_on(stream: Path, tmp_path: Path, die: str) -> None:
+    done = evaluate(stream, tmp_path / "whole", tmp_path / "log")
+    assert done.returncode == 0, done.stderr
+    killed = evaluate(stream, tmp_path / "run", tmp_path / "one", die=die)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    again = evaluate(stream, tmp_path / "run", tmp_path / "two")
+    assert again.returncode == 0, again.stderr
+    whole = records(tmp_path / "whole")
+    assert records(tmp_path / "run") == whole
+    assert len(whole) == 5
+    asked = calls(tmp_path / "one")["respond"] + calls(tmp_path / "two")["respond"]
+    assert asked <= 6, "an answer on record is not asked for again"
+
+
+def test_a_part_of_a_dialogue_is_another_run(stream: Path, tmp_path: Path) -> None:
+    for given in ({}, {"tasks": ["HR"]}, {"limit": 1}):
+        assert evaluate(stream, tmp_path, tmp_path / "log", **given).returncode == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    "given", [{"mode": "replay"}, {"condition": "oracle"}, {"memory": "empty"}]
+)
+def test_what_has_no_meaning_in_a_dialogue_is_refused(
+    stream: Path, tmp_path: Path, given: dict[str, Any]
+) -> None:
+    refused = evaluate(stream, tmp_path, tmp_path / "log", **given)
+    assert refused.returncode != 0
+    assert "share one dialogue" in refused.stderr.splitlines()[-1]
