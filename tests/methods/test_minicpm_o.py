@@ -7,6 +7,7 @@ from live import SIZE, Spy, ask, begun, clips, line, show, texts, times, turns
 
 from bench_lib import methods
 from bench_lib.chat.base import Sound
+from bench_lib.chat.cache import CachedChat
 from bench_lib.dollhouse.observer import IdealChat
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
@@ -106,7 +107,9 @@ def test_another_form_is_asked_for_again_and_then_listens_and_is_counted(reply):
     assert (counts["unreadable_units"], counts["model_calls"]) == (2, 4)
 
 
-def test_sound_is_not_sent_to_a_model_that_takes_none():
+def test_sound_is_not_sent_to_a_model_that_takes_none(tmp_path):
+    with pytest.raises(BenchError, match="takes none"):  # nor through the cache of its replies
+        methods.load("minicpm_o").attach(CachedChat(IdealChat(), tmp_path))
     for name, args in (("minicpm_o", {}), ("offline_mllm", {"speech": "sound"})):
         method = methods.load(name, **args)
         assert method.wants_audio
