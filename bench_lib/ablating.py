@@ -6,6 +6,7 @@ where there is none, its command is printed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,7 +136,8 @@ def _identity(folder: Path) -> dict[str, Any]:
 
 
 def _plain(ident: dict[str, Any]) -> dict[str, Any]:
-    """Without versions, and without what a condition does not read."""
+    """As a manifest holds it, without versions, and without what a condition does not read."""
+    ident = json.loads(paths.homeless(json.dumps(ident, default=str)))
     own = {k: v for k, v in ident.items() if k != "versions"}
     if own.get("condition") != "recent_sessions":
         own.pop("recent", None)

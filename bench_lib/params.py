@@ -157,9 +157,19 @@ class EvalParams:
         return asdict(self)
 
     def changed(self) -> dict[str, Any]:
-        """The parameters that differ from their defaults."""
+        """The parameters that differ from their defaults, to be shown: without the home folder."""
         default = asdict(EvalParams())
-        return {key: value for key, value in asdict(self).items() if value != default[key]}
+        own = {key: value for key, value in asdict(self).items() if value != default[key]}
+        return shown(own)
+
+
+def shown(values: dict[str, Any]) -> dict[str, Any]:
+    """Plain values with `~` for the home folder."""
+    import json
+
+    from bench_lib import paths
+
+    return json.loads(paths.homeless(json.dumps(values)))
 
 
 def _choice(name: str, value: Any, known: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.params import shown
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,10 @@ class AblationParams:
 
 
 def changed(params: Any) -> dict[str, Any]:
-    """The parameters that differ from their defaults."""
+    """The parameters that differ from their defaults, to be shown: without the home folder."""
     default = asdict(type(params)())
-    return {key: value for key, value in asdict(params).items() if value != default[key]}
+    own = {key: value for key, value in asdict(params).items() if value != default[key]}
+    return shown(own)
 
 
 def _at_least_one(params: Any, *names: str) -> None:

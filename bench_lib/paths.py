@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import re
+from pathlib import Path, PosixPath
 
 
 def root() -> Path:
@@ -26,5 +27,19 @@ def short(path: Path | str) -> str:
     text = str(path)
     if text.startswith(f"{root()}{os.sep}"):
         return text[len(str(root())) + 1 :]
+    return homeless(text)
+
+
+def homeless(text: str) -> str:
+    """A text with `~` for the home folder, wherever a path begins with it."""
     home = str(Path.home())
-    return f"~{text[len(home) :]}" if home != "/" and text.startswith(home) else text
+    if home == "/" or home not in text:
+        return text
+    return re.sub(rf"(?<![\w/.~-]){re.escape(home)}(?=/|\W|$)", "~", text)
+
+
+class ShownPath(PosixPath):
+    """A path that a notebook shows without the home folder."""
+
+    def __repr__(self) -> str:
+        return short(self)

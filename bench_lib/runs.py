@@ -157,7 +157,7 @@ class Run:
                 stamp = f"{platform.node()}-{os.getpid()}-{int(self.started * 1000)}"
                 path = self.folder / f"{kind}.{stamp}.jsonl"
                 self._files[kind] = path.open("a", encoding="utf-8")
-            self._files[kind].write(text + "\n")
+            self._files[kind].write(paths.homeless(text) + "\n")
             self._files[kind].flush()
 
     def sync(self) -> None:
@@ -224,9 +224,8 @@ class Run:
 
     def _replace(self, name: str, value: Mapping[str, Any]) -> None:
         temporary = self.folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
-        temporary.write_text(
-            json.dumps(value, indent=1, sort_keys=True, allow_nan=False, default=str)
-        )
+        text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, default=str)
+        temporary.write_text(paths.homeless(text))
         temporary.replace(self.folder / name)
 
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 def write(evaluation: Evaluation) -> Path:
     """Write the report of a run to `outputs/<run folder name>.html` and say where it is."""
+    from bench_lib import paths
     from bench_lib.report import data, render
 
-    return render.save(data.gather(evaluation))
+    return paths.ShownPath(render.save(data.gather(evaluation)))
 
 
 def scores(evaluation: Evaluation) -> Fragment:

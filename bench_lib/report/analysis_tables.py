@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import pandas as pd
 
 from bench_lib.report.data import Material
-from bench_lib.report.found import line
+from bench_lib.report.found import Found, line
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.theme import colour
@@ -49,7 +50,8 @@ def baselines(material: Material) -> Table:
     keys = list(zip(data.rows["candidate"], data.rows["probe"], strict=True))
     owners = list(material.trajectories.values())
     made = shortcuts.shortcut_scores(owners, data.bench, keys)
-    own = pd.concat([material.found.main, material.found.decisions])
+    found = cast("Found", material.found)
+    own = pd.concat([found.main, found.decisions])
     rows = [Row((Cell("this run"), *_scores(own, asked)), "mean")]
     for name in (shortcuts.LETTER, shortcuts.SILENT, shortcuts.SPEAK, shortcuts.LENGTH):
         rows.append(Row((Cell(name), *_scores(made[made["shortcut"] == name], asked))))

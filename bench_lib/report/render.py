@@ -50,7 +50,7 @@ def write(path: Path, text: str) -> Path:
     """Write a text file at once, so that nobody reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(paths.homeless(text), encoding="utf-8")
     temporary.replace(path)
     return path
 

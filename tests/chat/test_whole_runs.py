@@ -14,6 +14,7 @@ import pytest
 from scripted_server import Exchange, Server
 from test_robustness import HTML, PASSING
 
+from bench_lib import report
 from bench_lib.evaluation import Evaluation
 from bench_lib.params import EvalParams
 from bench_lib.report import data, render
@@ -207,3 +208,41 @@ def test_no_key_is_in_anything_a_run_writes(
         assert key not in text, path
         assert key[3:] not in text, path
         assert f"{home}/" not in text, path
+
+
+def test_the_home_folder_is_written_as_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A home of its own, with outputs, media and prompts in it."""
+    home = tmp_path / "home" / "user"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("BENCH_OUTPUTS", str(home / "work" / "outputs"))
+    texts = home / "texts"
+    texts.mkdir(parents=True)
+    (texts / "mpa.txt").write_text("At $clock, from $start: speak or be silent.")
+    params = EvalParams(
+        method="raw_video", method_args={"max_frames": 4}, source="dollhouse-small",
+        tasks=["CT", "MPA"], limit=1, store="lossless", prompts=str(texts),
+        backbone_args={**QUICK, "media": "file", "media_folder": str(home / "media"),
+                       "revision": str(home / "weights")},
+    )  # fmt: skip
+    told = f"no file {home}/media/x.jpeg here"
+    handler = Counting(lambda e, n: (e.error(400, told), True) if n == 0 else None)
+    from dataclasses import replace
+
+    with Server(handler) as server:
+        params = replace(params, backbone=f"endpoint:toy@{server.url}")
+        job = Evaluation.open(params)
+        job.execute(progress=False)
+        print(report.write(job), repr(report.write(job)), job.params.changed())
+    files = [p for p in (home / "work").rglob("*") if p.is_file()]
+    assert len(files) > 4
+    for path in files:
+        assert str(home) not in path.read_text(errors="ignore"), path
+    lines = [r for r in job.responses() if r.status == "error"]
+    assert "~/media/x.jpeg" in lines[0].error
+    shown = capsys.readouterr().out
+    assert "~/work/outputs" in shown
+    assert str(texts) not in shown
+    again = Evaluation.open(params)
+    assert again.run.folder == job.run.folder
