@@ -58,13 +58,13 @@ def registrations(
     task, candidate = bench.task(ask.candidate.task), ask.candidate
     if task.reply == "adaptive_choice":
         text = prompts.render("era_start", question=candidate.question, options=_options(candidate))
-        return (_note(fed.index(session), 0.0, text, session),)
+        return (noted(fed.index(session), 0.0, text, session),)
     said = candidate.registration
     if said is None:
         return ()
     text = prompts.render("registration", text=said.text)
     return tuple(
-        _note(position, said.t_s, text, session)
+        noted(position, said.t_s, text, session)
         for position, session in enumerate(fed)
         if session.id == said.session
     )
@@ -89,7 +89,7 @@ def query(bench: Bench, prompts: PromptSet, ask: Ask, session: Session, position
     marker: tuple[Note, ...] = ()
     if probe.interval:
         opening = prompts.render("interval", start=start)
-        marker = (_note(position, probe.interval[0], opening, session),)
+        marker = (noted(position, probe.interval[0], opening, session),)
     return Query(
         text=text,
         session=position,
@@ -114,6 +114,7 @@ def _options(candidate: Candidate) -> str:
     return "\n".join(f"{option.id}. {option.text}" for option in candidate.options)
 
 
-def _note(position: int, t_s: float, text: str, session: Session) -> Note:
+def noted(position: int, t_s: float, text: str, session: Session) -> Note:
+    """A note at an instant of a session, which is the `position`-th that is fed."""
     wall_s = None if session.wall_start_s is None else session.wall_start_s + t_s
     return Note(position, t_s, text, wall_s)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bench_lib.answer import Moment, answer, asked_of, failure, spoken
-from bench_lib.ask import Ask
+from bench_lib.ask import Ask, noted
 from bench_lib.engine import Walk
 from bench_lib.feeds import Feed
 from bench_lib.methods.base import Alert, Method, Note, Reply
@@ -80,32 +80,24 @@ class Dialogue(Walk):
             query = asked_of(self.method, ask, at, self.setting)
             self.method.commit(query, Reply(response.raw_text, 0.0, 0.0, 0.0, response.stop))
         else:
-            self._log("turn", at.feed, ask, response.raw_text)
+            self._log("turn", at.feed, ask, ask.candidate.question, response.raw_text)
 
     def _watch(self, feed: Feed, ask: Ask) -> None:
         candidate, t_s = ask.candidate, ask.probe.t_s
         said = candidate.registration.text if candidate.registration else candidate.question
-        start_s = feed.session.wall_start_s
-        wall_s = None if start_s is None else start_s + t_s
         try:
-            reply = self.method.watch(Note(feed.position, t_s, said, wall_s), candidate.id)
+            reply = self.method.watch(noted(feed.position, t_s, said, feed.session), candidate.id)
         except Exception as error:
             # Like a question that fails: this case is lost, the stream goes on.
             self._close(ask, f"{type(error).__name__}: {error}")
             return
         if not commits(self.method):
-            self._log("wish", feed, ask, reply)
+            self._log("wish", feed, ask, said, reply)
         self.watched[candidate.id] = ask
 
-    def _log(self, template: str, feed: Feed, ask: Ask, answered: str) -> None:
-        candidate, t_s = ask.candidate, ask.probe.t_s
-        question = candidate.question
-        if template == "wish" and candidate.registration:
-            question = candidate.registration.text
-        text = self.setting.prompts.render(template, question=question, answer=answered)
-        start_s = feed.session.wall_start_s
-        wall_s = None if start_s is None else start_s + t_s
-        self.turns.append(Note(feed.position, t_s, text, wall_s))
+    def _log(self, template: str, feed: Feed, ask: Ask, said: str, answered: str) -> None:
+        text = self.setting.prompts.render(template, question=said, answer=answered)
+        self.turns.append(noted(feed.position, ask.probe.t_s, text, feed.session))
 
     def _observe(self, feed: Feed, clip: Clip) -> float:
         took_s = super()._observe(feed, clip)
