@@ -62,6 +62,10 @@ FAULTS: list[tuple[dict[str, str], str]] = [
      "sizes are given by kind"),
     ({"    def shown(": "    def tokens(self):\n        return 2, 1\n\n    def shown("},
      "sizes are given by kind"),
+    ({"    pace: int = 1\n": "    pace: int = 1\n    bank: object = None\n",
+      "        self.state = Paced(seed)": "        import torch\n"
+      "        self.state = Paced(seed, bank=torch.zeros(100)[:20])"},
+     "no tensor hides a larger one"),
     ({"> self.room:\n": "> self.room and False:\n"}, "it stays bounded"),
     ({'count("frames_observed"': 'count("frames_encoded"'}, "work is that of its input class"),
     ({"> self.room:\n": "> self.room and False:\n"}, "work is that of its input class"),
