@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,9 @@ from bench_lib.report.data import Material
 from bench_lib.runs import find_run, last_written
 from bench_lib.score import compare, published
 from bench_lib.score.instances import Instances
-from bench_lib.tasks import APM_BENCH
 
 NO_RUNS = "There is no run to compare yet; the last section but one prints commands that make some."
+ELSEWHERE = "it is about StreamArena; 08_streamarena shows such runs side by side"
 PATTERN = "*?["
 
 
@@ -48,6 +48,8 @@ class Comparison:
         """
         published.choose(params.published)
         found, left = read(find_runs(params.runs), params.judge)
+        left += [f"{m.run.folder.name}: {ELSEWHERE}" for m in found if m.arena]
+        found = [m for m in found if not m.arena]
         made = cls(params, labelled(found), tuple(left), "" if found else NO_RUNS)
         if params.reference:
             made.reference  # noqa: B018 - an unknown one is an error now, not in the last cell
@@ -116,14 +118,22 @@ class Comparison:
         }
 
     def cost(self, label: str) -> dict[str, float]:
-        """Mean seconds to the first token, bytes per hour and mean peak bytes; NaN where none."""
-        from bench_lib.report import tables
+        """Mean times, bytes per hour and mean peak bytes; NaN where none.
+
+        `ttft_s` and `rtf` as the paper defines them, `_stream` as a stream meets them. `shared` is
+        1 where times were taken while trajectories, replies or processes shared a device.
+        """
+        from bench_lib.report import caveats, tables
 
         material = self.materials[label]
         peaks = tables.peaks(material)
         waits = tables.derived(material)
         return {
-            "ttft_s": float(waits["ttft_prep_s"].mean()),
+            "ttft_s": float(waits["ttft_paper_s"].mean()),
+            "ttft_stream_s": float(waits["ttft_prep_s"].mean()),
+            "rtf": float(waits["rtf"].mean()),
+            "rtf_stream": float(waits["rtf_stream"].mean()),
+            "shared": float(bool(list(caveats.shared_times(material)))),
             "n": float(len(waits)),
             "bytes_per_hour": float(peaks["bytes_per_hour"].mean()),
             "peak_bytes": float(peaks["peak_bytes"].mean()),
@@ -157,20 +167,13 @@ def read(folders: list[Path], judge: str = "") -> tuple[list[Material], list[str
             material = data.reread(folder)
             if material.unread:
                 raise BenchError(material.unread)
-            if material.bench is not APM_BENCH:
-                raise BenchError("it answers StreamArena, whose scores are other ones")
             if judge:
-                material = Material(**{**_fields(material), "judge": judge})
+                material = replace(material, judge=judge)
             material.scored.rows.empty  # noqa: B018 - records that cannot be read are found here
             found.append(material)
         except BenchError as error:
             left.append(f"{folder.name}: {error}")
     return found, left
-
-
-def _fields(material: Material) -> dict[str, Any]:
-    names = ("run", "params", "bench", "trajectories", "asks", "unread", "judge")
-    return {name: getattr(material, name) for name in names}
 
 
 def labelled(found: list[Material]) -> dict[str, Material]:

@@ -235,7 +235,8 @@ class Evaluation:
             if self.bench.dialogue == "shared":
                 done = self.run.done()
                 answered = {k: r for k, r in self.run.responses().items() if k in done}
-                Dialogue(*how, answered=answered).run()
+                with _tracing(how[0], self.run, episode.trajectory.id):
+                    Dialogue(*how, answered=answered).run()
             else:
                 Walk(*how).run()
         self.run.sync()
@@ -253,6 +254,12 @@ class Evaluation:
             for ask in self.asks[trajectory.id]:
                 listed.append(found.get(ask.key) or _not_run(trajectory, ask))
         return listed
+
+
+def _tracing(method: Method, run: Run, trajectory: str) -> AbstractContextManager[None]:
+    """Where a method's work can be looked at afterwards, its run keeps what there is to see."""
+    tracing = getattr(method, "tracing", None)
+    return nullcontext() if tracing is None else tracing(run.append, trajectory)
 
 
 def runs_here(method: Method) -> bool:

@@ -54,7 +54,6 @@ class Judging:
                 about other data than the dollhouse's.
         """
         model = CachedChat(chat.open(params.judge, **params.judge_args), paths.cache() / "replies")
-        prompts.load(params.prompts, base=judged.PROMPTS)
         if params.labels:
             read_labels(params.labels)
         empty = not any((paths.outputs() / "runs").glob("*/manifest.json"))
@@ -63,6 +62,8 @@ class Judging:
         material = data.reread(find_run(params.run))
         if material.unread:
             raise BenchError(f"{material.run.folder.name} cannot be judged: {material.unread}")
+        base = judged.PROMPTS[material.bench.name]
+        prompts.load(params.prompts or base, base=base)
         source = material.params.source
         if params.judge == "ideal" and not source.startswith("dollhouse"):
             raise BenchError(
@@ -91,6 +92,11 @@ class Judging:
         """The judge's name in the verdicts."""
         return judge_name(self.chat, self.generation)
 
+    @property
+    def prompts(self) -> str:
+        """The rubric: the one asked for, or the benchmark's own."""
+        return self.params.prompts or judged.PROMPTS[self.material.bench.name]
+
     def cases(self, variant: str = "plain") -> list[Case]:
         """What the judge is asked, of the replies or of a variant of them."""
         return judged.cases_of(self.material, self.params.prompts, variant)
@@ -105,7 +111,7 @@ class Judging:
         known = run.manifest().get("facts", {}).get("judges", {})
         about = {
             "judge": redacted(params.judge),
-            "prompts": params.prompts,
+            "prompts": self.prompts,
             "args": params.judge_args,
         }
         run.note(judges={**known, self.judge: about}, judge=self.judge)

@@ -1,4 +1,4 @@
-"""Parameters of the notebooks that read runs: 04_judge, 06_ablations and 09_compare."""
+"""Parameters of the notebooks that read runs: 04, 06, 08 and 09."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class JudgeParams:
     run: str = "latest"
     judge: str = "ideal"
     judge_args: dict = field(default_factory=dict)
-    prompts: str = "judge_apm"
+    prompts: str = ""
     repeats: int = 1
     variants: list = field(default_factory=list)
     labels: str = ""
@@ -53,8 +53,7 @@ class CompareParams:
         _texts(self, "runs", "published", "groups")
         if not self.runs:
             raise BenchError("parameter runs is empty; give names, unique prefixes or patterns")
-        if not self.name.replace("-", "").replace("_", "").isalnum():
-            raise BenchError(f"parameter name is part of file names; {self.name!r} cannot be one")
+        _file_name(self.name)
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,38 @@ class AblationParams:
         _texts(self, "conditions")
         if not self.conditions:
             raise BenchError("parameter conditions is empty; standard is what others are held to")
-        for name, own in self.systems.items():
-            if not isinstance(own, dict) or "method" not in own:
-                raise BenchError(f"systems: {name!r} needs parameters of 03_eval with a method")
-        if not self.name.replace("-", "").replace("_", "").isalnum():
-            raise BenchError(f"parameter name is part of file names; {self.name!r} cannot be one")
+        _systems(self.systems)
+        _file_name(self.name)
+
+
+@dataclass(frozen=True)
+class ArenaParams:
+    """Parameters of 08_streamarena; the notebook's comments say what each is for."""
+
+    runs: list = field(default_factory=list)
+    systems: dict = field(default_factory=dict)
+    source: str = "dollhouse-arena-small"
+    backbone: str = "ideal"
+    shared: dict = field(default_factory=dict)
+    stamp: str = "observed"
+    judge: str = ""
+    published: list = field(default_factory=list)
+    explore: str = ""
+    trajectory: str = ""
+    question: str = ""
+    name: str = "household"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        from bench_lib.score.arena import STAMPS
+
+        _texts(self, "runs", "published")
+        if self.stamp not in STAMPS:
+            raise BenchError(f"parameter stamp is {self.stamp!r}; {nearest(self.stamp, STAMPS)}")
+        if self.runs and self.systems:
+            raise BenchError("give either runs, to show what is there, or systems, to make them")
+        _systems(self.systems)
+        _file_name(self.name)
 
 
 def changed(params: Any) -> dict[str, Any]:
@@ -104,3 +130,14 @@ def _texts(params: Any, *names: str) -> None:
         for value in getattr(params, name):
             if not isinstance(value, str):
                 raise BenchError(f"parameter {name} must hold texts, not {value!r}")
+
+
+def _systems(systems: dict[str, Any]) -> None:
+    for name, own in systems.items():
+        if not isinstance(own, dict) or "method" not in own:
+            raise BenchError(f"systems: {name!r} needs parameters of 03_eval with a method")
+
+
+def _file_name(name: str) -> None:
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise BenchError(f"parameter name is part of file names; {name!r} cannot be one")

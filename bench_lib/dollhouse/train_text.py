@@ -14,7 +14,7 @@ from bench_lib.dollhouse.train_words import CELLS, Says, fixed, tokens_of
 
 _AIM, _AIMED = 1.0, slice(2, 5)
 """Weight of the attention's aim, and the layers that have one."""
-_HEAVY = 4.0
+_HEAVY = 10.0
 """How much more a letter counts than another token: one decides a question."""
 
 

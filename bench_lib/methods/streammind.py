@@ -6,6 +6,7 @@ Front Worker on a branch, with the clock standing still. See `bench_lib.streammi
 Beside the contract of every method:
     hear(listen)              speech recognition for the stream's sound
     on_call                   is given each call of a worker: what it saw, what it said
+    tracing(append, name)     keeps calls and memory in a run's folder, see `streammind.trace`
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import json
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -33,6 +35,7 @@ from bench_lib.streammind.models import Call
 from bench_lib.streammind.settings import Settings, settings_of
 from bench_lib.streammind.stream import Stream
 from bench_lib.streammind.threads import portal
+from bench_lib.streammind.trace import Trace
 
 
 @dataclass(kw_only=True)
@@ -70,6 +73,14 @@ class StreamMind(Settings, Method):
         self.listen = listen
         self.wants_audio = True  # type: ignore[misc]
         return self
+
+    @contextmanager
+    def tracing(self, append: Callable[[str, Any], None], trajectory: str) -> Iterator[None]:
+        """Keep the calls from the next `reset` on, and the memory at the end of the block."""
+        trace = Trace(append, trajectory)
+        self.on_call = trace.call
+        yield
+        trace.end(self.stream.log)
 
     def frame_size(self, native: Size) -> Size:
         """The longest side is at most `max_side`."""

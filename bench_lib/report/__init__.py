@@ -28,6 +28,10 @@ def scores(evaluation: Evaluation) -> Fragment:
     from bench_lib.report.score_table import scores as table
 
     material = data.gather(evaluation)
+    if material.arena:
+        from bench_lib.report import arena_tables
+
+        return render.table(arena_tables.capabilities(material))
     return render.joined(
         [render.table(table(material)), render.table(analysis_tables.baselines(material))]
     )
@@ -37,7 +41,12 @@ def statuses(evaluation: Evaluation) -> Fragment:
     """What became of the asks, by task and polarity."""
     from bench_lib.report import data, render, tables
 
-    return render.table(tables.statuses(data.gather(evaluation)))
+    material = data.gather(evaluation)
+    if material.arena:
+        from bench_lib.report import arena_tables
+
+        return render.table(arena_tables.outcomes(material))
+    return render.table(tables.statuses(material))
 
 
 def show_figures(evaluation: Evaluation) -> Fragment:
@@ -45,6 +54,13 @@ def show_figures(evaluation: Evaluation) -> Fragment:
     from bench_lib.report import data, figures, render
 
     material = data.gather(evaluation)
+    if material.arena:
+        from bench_lib.report import arena_figures as arena
+
+        name = material.params.name or material.params.method
+        shown = [arena.accuracy({name: material}), arena.timeline(material)]
+        costs = [arena.state(material), *render.time_figures(material)]
+        return render.joined([render.figures([one]) for one in (*shown, *costs)])
     outcome = [figures.outcomes(material)]
     drawn = [*render.memory_figures(material), *render.time_figures(material)]
     return render.joined([render.figures(outcome), render.figures(drawn)])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from bench_lib.ask import Ask
+from bench_lib.report import arena_cards
 from bench_lib.report.data import Material, outcome
 from bench_lib.report.frames import Picture, Shot, last_visible, take
 from bench_lib.report.text import duration, instant
 from bench_lib.report.theme import colour
 from bench_lib.schema import Candidate, Moment, Probe, Response, Trajectory
-from bench_lib.tasks import APM_BENCH, Task
+from bench_lib.tasks import Task, task_of
 
 if TYPE_CHECKING:
     from bench_lib.report.render import Fragment
@@ -95,6 +96,8 @@ def _failed(response: Response) -> bool:
 
 def chosen(material: Material) -> list[tuple[str, Response]]:
     """The asks that become cards, and why; no ask twice."""
+    if material.arena:
+        return arena_cards.chosen(material)
     order = {task.code: i for i, task in enumerate(material.bench.tasks)}
     ranked = sorted(
         material.responses,
@@ -115,7 +118,17 @@ def chosen(material: Material) -> list[tuple[str, Response]]:
 def replies(material: Material) -> list[Card]:
     """Cards of a few asks with their replies."""
     made = [_card(material, why, response) for why, response in chosen(material)]
+    if material.arena:
+        known = arena_cards.outcomes(material)
+        made = [replace(card, outcome=_arena_outcome(card, known)) for card in made]
     return _pictured(made)
+
+
+def _arena_outcome(card: Card, known: Mapping[tuple[str, str], str]) -> str:
+    response = card.response
+    if response is None:
+        return card.outcome
+    return known.get((response.candidate, response.probe), card.outcome)
 
 
 def _pictured(made: list[Card]) -> list[Card]:
@@ -159,7 +172,7 @@ def _filled(card: Card, trajectory: Trajectory, ask: Ask) -> Card:
         registration=f"{said.text} ({_at(trajectory, said.session, said.t_s)})" if said else "",
         interval=interval,
         expected=_expected(card.task, candidate, probe),
-        reference=" ".join(filter(None, (probe.reference.response, probe.reference.reason))),
+        reference=_reference(candidate, probe),
         evidence=tuple(
             f"{_at(trajectory, m.session, m.start_s)}, {duration(m.end_s - m.start_s)}"
             + (f": {m.text}" if m.text else "")
@@ -167,6 +180,12 @@ def _filled(card: Card, trajectory: Trajectory, ask: Ask) -> Card:
         ),
         shots=tuple(_shots(trajectory, candidate.evidence, probe)),
     )
+
+
+def _reference(candidate: Candidate, probe: Probe) -> str:
+    """What a judge compares with; StreamArena's answers belong to the candidate."""
+    said = " ".join(filter(None, (probe.reference.response, probe.reference.reason)))
+    return said or candidate.references.get("answer", "")
 
 
 def _at(trajectory: Trajectory, session: str, t_s: float) -> str:
@@ -217,12 +236,13 @@ def questions(trajectory: Trajectory, tasks: Iterable[str]) -> list[Card]:
     """Cards of the first candidate of each task of a trajectory, unanswered."""
     found = []
     for code in tasks:
-        task = APM_BENCH.task(code)
+        task = task_of(code)
         candidate = next((c for c in trajectory.candidates if c.task == code), None)
         if candidate is None:
             continue
         probe = next((p for p in candidate.probes if p.polarity != "negative"), candidate.probes[0])
         why = "An adaptive case" if task.adaptive else "A question"
+        why = "A proactive case" if task.watches else why
         plain = Card(why, task, candidate, "", colour(task.capability))
         filled = _filled(plain, trajectory, Ask(candidate, probe))
         listed = tuple(

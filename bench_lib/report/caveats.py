@@ -34,7 +34,7 @@ def caveats(material: Material) -> list[Caveat]:
         *_replies(material),
         *_judge(material),
         *_selection(material),
-        *_timings(material),
+        *shared_times(material),
         *_code(material),
     ]
     return sorted(found, key=lambda caveat: not caveat.grave)
@@ -157,7 +157,8 @@ def _selection(material: Material) -> Iterator[Caveat]:
         )
 
 
-def _timings(material: Material) -> Iterator[Caveat]:
+def shared_times(material: Material) -> Iterator[Caveat]:
+    """Why times are not those of one trajectory that has the device to itself."""
     processes = material.manifest.get("processes", [])
     workers = max((p["params"].get("workers", 1) for p in processes), default=1)
     if workers > 1:

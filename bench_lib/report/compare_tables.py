@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench_lib.comparing import Comparison
 from bench_lib.report.score_table import why_missing
-from bench_lib.report.tables import Cell, Row, Table, dash
+from bench_lib.report.tables import Cell, Row, Table, dash, ratio
 from bench_lib.report.text import DASH, duration, plural, size
 from bench_lib.report.theme import colour
 from bench_lib.score import compare, failures, published
@@ -17,6 +17,7 @@ from bench_lib.score.aggregate import OVERALL
 
 DAGGER = "†"
 NOT_PRINTED = "not printed in the paper"
+SHARED = "§"
 MARKED = f"{DAGGER} not comparable with published rows, for the reasons beside the name. "
 
 
@@ -217,11 +218,15 @@ def _printed(job: Comparison, system: str, measure: str) -> float:
 
 
 def cost_of(job: Comparison, system: str, origin: str) -> dict[str, float]:
-    """`ttft_s`, `bytes_per_hour`, `peak_bytes`, with n; NaN where there is none."""
+    """Times, bytes and their n as `Comparison.cost` gives them; NaN where there is none."""
     if origin == "run":
         return job.cost(system)
     return {
         "ttft_s": _printed(job, system, published.TTFT),
+        "rtf": _printed(job, system, published.RTF),
+        "ttft_stream_s": math.nan,
+        "rtf_stream": math.nan,
+        "shared": 0.0,
         "bytes_per_hour": _printed(job, system, published.STORAGE),
         "peak_bytes": math.nan,
         "n": math.nan,
@@ -235,19 +240,28 @@ def costs(job: Comparison) -> Table:
     for system, origin in job.systems:
         mark, found = dagger(job, system, origin), cost_of(job, system, origin)
         run = origin == "run"
+        times = mark + SHARED * bool(found["shared"])
         cells = (
             Cell(job.shown(system, origin) + mark), _why(job, system, origin),
             _value(score(job, system, OVERALL), mark, origin),
-            _cost(found["ttft_s"], duration, mark, f"n {found['n']:.0f}" if run else "", origin),
+            _cost(found["ttft_s"], duration, times, f"n {found['n']:.0f}" if run else "", origin),
+            _cost(found["rtf"], ratio, times, "", origin),
+            _cost(found["ttft_stream_s"], duration, times, "", origin),
+            _cost(found["rtf_stream"], ratio, times, "", origin),
             _cost(found["bytes_per_hour"], size, mark,
                   f"G {found['trajectories']:.0f}" if run else "", origin),
             _cost(found["peak_bytes"], size, mark, "", origin),
         )  # fmt: skip
         rows.append(Row(cells))
-    columns = ("system", "comparable", "overall [%]", "first token, mean",
+    columns = ("system", "comparable", "overall [%]", "first token, mean", "real-time factor, mean",
+               "first token, streaming", "real-time factor, streaming",
                "storage per hour of video", "peak state, mean")  # fmt: skip
-    note = MARKED + "First token with preparation, decoding apart. Storage is Eq. 2. Times of "
-    note += "different machines, or taken while jobs shared one, cannot be held against each other."
+    note = MARKED + "First token and real-time factor as APM-Bench defines them: where input does "
+    note += "not stream, from the prefix's first frame; the factor with observing and answer. "
+    note += "Streaming: from the question, the open clip and all memory work included; observing "
+    note += "alone over seconds of video. No decoding anywhere. Storage is Eq. 2. "
+    note += f"{SHARED} taken while trajectories, replies or processes shared a device. Times of "
+    note += "different machines cannot be held against each other."
     return Table("What a score costs", columns, tuple(rows), note, texts=2)
 
 

@@ -19,8 +19,9 @@ from bench_lib.dense import densely, is_dense, unscored
 from bench_lib.errors import BenchError
 from bench_lib.params import EvalParams
 from bench_lib.runs import Run
-from bench_lib.schema import Response, Trajectory
-from bench_lib.tasks import APM_BENCH, Bench
+from bench_lib.schema import Response, Trajectory, Verdict
+from bench_lib.score.arena import OBSERVED, arena_instances
+from bench_lib.tasks import APM_BENCH, BENCHES, STREAM_ARENA, Bench
 
 if TYPE_CHECKING:
     from bench_lib.ask import Ask
@@ -43,7 +44,8 @@ Key = tuple[str, str]
 class Material:
     """A run and its data. `unread` says why the data is not there, empty where it is.
 
-    `judge` names whose verdicts count; empty means the judge that judged last.
+    `judge` names whose verdicts count; empty means the judge that judged last. `stamp` says by
+    which of its stamps an alert is scored (see `score.arena`).
     """
 
     run: Run
@@ -53,6 +55,12 @@ class Material:
     asks: Mapping[Key, tuple[Trajectory, Ask]] = field(default_factory=dict)
     unread: str = ""
     judge: str = ""
+    stamp: str = OBSERVED
+
+    @property
+    def arena(self) -> bool:
+        """Whether the run is one of StreamArena, whose questions share a dialogue."""
+        return self.bench is STREAM_ARENA
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -90,6 +98,8 @@ class Material:
         """What every score is taken from: a row per ask whose key is known."""
         from bench_lib.score.instances import instances
 
+        if self.arena:
+            return self.arena_rows(self.judged.verdicts, self.stamp)
         answered = [r for r in self.responses if self.bench.task(r.task).reply != "free"]
         answered = [r for r in answered if not is_dense(r.probe)]
         keys = {(r.candidate, r.probe) for r in answered}
@@ -97,6 +107,14 @@ class Material:
         found = [r for r in answered if r.status != "not_run"]
         return instances(
             self.trajectories.values(), found, self.judged.verdicts, bench=self.bench, asked=keys
+        )
+
+    def arena_rows(self, verdicts: Iterable[Verdict], stamp: str) -> Instances:
+        """A row per question of StreamArena, under these verdicts and this stamp of alerts."""
+        keys = {(r.candidate, r.probe) for r in self.responses}
+        found = [r for r in self.responses if r.status != "not_run"]
+        return arena_instances(
+            self.trajectories.values(), found, verdicts, bench=self.bench, stamp=stamp, asked=keys
         )
 
     @cached_property
@@ -118,9 +136,17 @@ class Material:
     @cached_property
     def found(self) -> Found:
         """The score frames, those of a judge among them where it has judged."""
-        from bench_lib.report.found import Found
+        from bench_lib.report.found import ArenaFound, Found
 
+        if self.arena:
+            return ArenaFound.of(self.scored, self.unsupported)
         return Found.of(self.scored)
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """Codes of the tasks that the method has no ability for."""
+        watches = self.facts.get("watches", True)
+        return tuple(t.code for t in self.bench.tasks if t.watches and not watches)
 
     @cached_property
     def sessions(self) -> tuple[dict[str, Any], ...]:
@@ -227,12 +253,14 @@ def reread(folder: Path) -> Material:
     try:
         return _material(run, params, sources.load(params.source, root).trajectories)
     except BenchError as error:
-        return Material(run, params, unread=str(error))
+        known = run.manifest().get("facts", {}).get("bench", APM_BENCH.name)
+        bench = next((b for b in BENCHES if b.name == known), APM_BENCH)
+        return Material(run, params, bench, unread=str(error))
 
 
 def _material(run: Run, params: EvalParams, trajectories: Iterable[Trajectory]) -> Material:
     from bench_lib import sources
-    from bench_lib.evaluation import select
+    from bench_lib.evaluation import asked_by, select
     from bench_lib.free import free_question
 
     known = {trajectory.id: trajectory for trajectory in trajectories}
@@ -242,4 +270,5 @@ def _material(run: Run, params: EvalParams, trajectories: Iterable[Trajectory]) 
     else:
         asks = select(chosen, params)
     by_key = {ask.key: (known[name], ask) for name, own in asks.items() for ask in own}
-    return Material(run, params, trajectories=known, asks=by_key)
+    bench = asked_by(asks, params)
+    return Material(run, params, bench, trajectories=known, asks=by_key)

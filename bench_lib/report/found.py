@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from bench_lib.score import adaptive, aggregate
+from bench_lib.score.arena import arena_scores
 from bench_lib.score.instances import Instances
-from bench_lib.score.table import records
+from bench_lib.score.table import records, table
 from bench_lib.tasks import Bench
 
 
@@ -51,6 +52,27 @@ class Found:
         """The one line that stands for a capability: its mean accuracy, or the pooled decisions."""
         if self.adaptive(capability):
             return line(self.decisions, adaptive.POOLED, "balanced accuracy")
+        return line(self.capabilities, capability)
+
+
+class ArenaFound(Found):
+    """The scores of a StreamArena run: a row per capability, and the reactive ones pooled.
+
+    Its tasks are its capabilities, and it has neither decisions nor a gate.
+    """
+
+    @classmethod
+    def of(cls, data: Instances, unsupported: tuple[str, ...] = ()) -> ArenaFound:
+        """From the rows of a run; `unsupported` tasks are N/A whatever their records say."""
+        scores = arena_scores(data, unsupported)
+        return cls(data.bench, scores, scores, table(()), table(()))
+
+    def metrics(self) -> dict[str, list[dict[str, Any]]]:
+        """The frame as strict JSON."""
+        return {"capabilities": records(self.capabilities)}
+
+    def headline(self, capability: str) -> pd.Series:
+        """The line of a capability."""
         return line(self.capabilities, capability)
 
 

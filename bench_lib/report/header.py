@@ -10,7 +10,7 @@ from typing import Any
 from bench_lib import paths
 from bench_lib.report import tables
 from bench_lib.report.data import MISSING, Material
-from bench_lib.report.found import Found
+from bench_lib.report.found import ArenaFound, Found
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.spans import busy_s, spans
 from bench_lib.report.text import DASH, duration, plural, size
@@ -23,6 +23,8 @@ INPUT = {
     "window": "window: the newest frames are worked on at each probe",
     "thinned": "thinned: the whole prefix is thinned and worked on at each probe",
 }
+MANY = 24
+"""Above so many arguments of a method only those are shown that were given."""
 CONDITION = {
     "standard": "standard: every session, once, in order",
     "oracle": "oracle: only the annotated evidence",
@@ -55,7 +57,14 @@ def header(material: Material) -> Header:
     """What ran, on what, when."""
     params, facts = material.params, material.facts
     args = facts.get("method_args", params.method_args)
+    rest = len(args)
+    if rest > MANY:
+        args = params.method_args
     shown = ", ".join(f"{name} {_plain(value)}" for name, value in args.items())
+    rest -= len(args)
+    shown += (
+        f"{'; ' if shown else ''}{rest} others at their defaults (manifest.json)" if rest else ""
+    )
     total = len(material.responses)
     done = sum(r.status not in MISSING for r in material.responses)
     left = sum(r.status in RETRIED for r in material.responses)
@@ -130,7 +139,7 @@ def tiles(material: Material) -> list[Tile]:
     made = [Tile("replies", f"{done:,}", f"of {plural(len(material.responses), 'ask')}")]
     if not material.unread:
         made += [_score(material.found, name) for name in material.bench.capabilities]
-    return [*made, _peak(material), _wait(material)]
+    return [*made, _largest(material) if material.arena else _peak(material), _wait(material)]
 
 
 def _score(found: Found, capability: str) -> Tile:
@@ -138,6 +147,7 @@ def _score(found: Found, capability: str) -> Tile:
     if math.isnan(line["value"]):
         return Tile(capability, DASH, why_missing(line), colour(capability))
     what = "pooled decision balanced accuracy" if capability == AR else "mean accuracy of its tasks"
+    what = "accuracy" if isinstance(found, ArenaFound) else what
     below = f"{what}, n {line['n']:,}, {plural(line['clusters'], 'trajectory', 'trajectories')}"
     return Tile(capability, f"{line['value']:.2f} %", below, colour(capability))
 
@@ -150,6 +160,14 @@ def _peak(material: Material) -> Tile:
         return Tile("peak state", "N/A", "nothing is kept between sessions")
     below = f"mean of {plural(len(found), 'trajectory', 'trajectories')}, earlier sessions only"
     return Tile("peak state", size(float(found.mean())), below)
+
+
+def _largest(material: Material) -> Tile:
+    """Of a run whose videos are single sessions: the memory that a question found."""
+    found = [sum(r.state_bytes.values()) for r in material.responses if r.state_bytes]
+    if not found:
+        return Tile("largest state", DASH, "no question was answered yet")
+    return Tile("largest state", size(max(found)), f"that any of {len(found):,} questions found")
 
 
 def _wait(material: Material) -> Tile:

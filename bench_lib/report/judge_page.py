@@ -53,7 +53,7 @@ def _facts(job: Judging) -> tuple[tuple[str, str], ...]:
         ("source", material.params.source),
         ("judge", judge),
         ("kinship", _kinship(job)),
-        ("rubric", params.prompts),
+        ("rubric", job.prompts),
         ("repeats", f"{params.repeats}"),
         ("decoding", f"temperature {params.temperature:g}, up to {params.max_new_tokens} tokens"),
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from bench_lib import prompts
 from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Verdict
 from bench_lib.score.adaptive import quality_scores
-from bench_lib.score.cases import Case, apm_cases
+from bench_lib.score.arena import STAMPS
+from bench_lib.score.cases import Case, apm_cases, arena_cases
 from bench_lib.score.family import akin
 from bench_lib.score.judge import current, stored
 from bench_lib.score.table import records
@@ -18,7 +21,8 @@ from bench_lib.score.table import records
 if TYPE_CHECKING:
     from bench_lib.report.data import Material
 
-PROMPTS = "judge_apm"
+PROMPTS = {"apm": "judge_apm", "arena": "judge_arena"}
+"""The rubric of each benchmark."""
 RULES = "is a program that compares sentences with the reference, no model"
 
 
@@ -58,14 +62,16 @@ def judged(material: Material) -> Judged:
     kin = akin(name, str(material.facts.get("model", "")))
     own = [v for v in kept if v.judge == name]
     try:
-        cases = cases_of(material, about.get("prompts", PROMPTS))
+        cases = cases_of(material, about.get("prompts", ""))
     except BenchError as error:
         stale = len(_scored(own))
         return Judged(name, (), f"verdicts of {name} are not counted: {error}", kin, stale)
     found = current(own, cases)
     waiting = {(case.candidate, case.probe) for case in cases} - _scored(found)
     stale = len(waiting & _scored(own))
-    return Judged(name, tuple(found), _note(name, about, found, len(names), stale), kin, stale)
+    what = "verdicts" if material.arena else "gated judge scores"
+    note = f"{what} are those of {name}" + _note(about, found, len(names), stale)
+    return Judged(name, tuple(found), note, kin, stale)
 
 
 def _scored(verdicts: Sequence[Verdict]) -> set[tuple[str, str]]:
@@ -81,16 +87,30 @@ def metrics(material: Material) -> dict[str, Any]:
     found: dict[str, Any] = dict(material.found.metrics())
     if material.judged.judge:
         found["judge"] = material.judged.judge
-        found["quality"] = records(quality_scores(material.scored))
+        if not material.arena:
+            found["quality"] = records(quality_scores(material.scored))
         found["stale_verdicts"] = material.judged.stale
     return found
 
 
-def cases_of(material: Material, prompt_set: str = PROMPTS, variant: Any = "plain") -> list[Case]:
-    """What a judge is asked about a run: its adaptive replies that pass the gate."""
+def cases_of(material: Material, prompt_set: str = "", variant: Any = "plain") -> list[Case]:
+    """What a judge is asked about a run: its adaptive replies that pass the gate.
+
+    Of a StreamArena run every answer, and every alert that is on time by one of its stamps.
+    """
+    base = PROMPTS[material.bench.name]
+    texts = prompts.load(prompt_set or base, base=base)
+    owners = material.trajectories.values()
+    if material.arena:
+        rows = [material.arena_rows((), stamp).rows for stamp in STAMPS]
+        keys = {key for r in rows for key in _keys(r[r["asks_judge"].astype(bool)])}
+        return arena_cases(owners, material.responses, keys, texts)
     known = [r for r in material.responses if material.bench.task(r.task).reply != "free"]
-    texts = prompts.load(prompt_set, base=PROMPTS)
-    return apm_cases(material.trajectories.values(), known, material.bench, texts, variant)
+    return apm_cases(owners, known, material.bench, texts, variant)
+
+
+def _keys(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    return zip(rows["candidate"], rows["probe"], strict=True)
 
 
 def facts(material: Material, name: str) -> dict[str, Any]:
@@ -98,10 +118,8 @@ def facts(material: Material, name: str) -> dict[str, Any]:
     return dict(material.run.manifest().get("facts", {}).get("judges", {}).get(name, {}))
 
 
-def _note(
-    name: str, about: dict[str, Any], found: Sequence[Verdict], judges: int, stale: int
-) -> str:
-    what = f"gated judge scores are those of {name}"
+def _note(about: dict[str, Any], found: Sequence[Verdict], judges: int, stale: int) -> str:
+    what = ""
     if about.get("judge", "") == "ideal":
         what += f", which {RULES}"
     if judges > 1:

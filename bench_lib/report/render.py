@@ -62,6 +62,10 @@ def report_path(material: Material) -> Path:
 
 def page(material: Material) -> str:
     """The whole report as HTML."""
+    if material.arena:
+        from bench_lib.report import arena_page
+
+        return arena_page.report(material)
     notebook = material.manifest.get("notebook", "03_eval")
     method = material.params.name or material.params.method
     return template("page.html").render(
@@ -109,6 +113,8 @@ def record_files(material: Material) -> list[tuple[str, str]]:
         "sessions.*.jsonl": "one line per fed session: state bytes, clip times, counters",
         "verdicts.*.jsonl": "one line per judged reply: score, checks, justification, raw reply",
         "repeats.*.jsonl": "one line per ask that was put a second time",
+        "calls.*.jsonl": "one line per call of an agent's worker: what it saw, what it said",
+        "memory.*.jsonl": "one line per video: the agent's memory at its end",
         "metrics.json": "scores with their n",
         "states": "saved memories",
     }

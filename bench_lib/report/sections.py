@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib.report import render
+from bench_lib.report.cards import Card
 from bench_lib.report.caveats import Caveat
+from bench_lib.report.frames import Picture
 from bench_lib.report.header import Tile
 from bench_lib.report.tables import Table
 from bench_lib.report.theme import Figure
@@ -24,7 +26,27 @@ class Listing:
     note: str = ""
 
 
-Piece = Table | Figure | Listing | Sequence[Figure]
+@dataclass(frozen=True)
+class Cards:
+    """Single asks up close."""
+
+    made: tuple[Card, ...]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One question to a model: what it was shown, what it said; both may be long."""
+
+    title: str
+    line: str
+    shown: tuple[Picture, ...]
+    asked: str
+    replied: str
+    note: str = ""
+    failed: bool = False
+
+
+Piece = Table | Figure | Listing | Cards | Exchange | Sequence[Figure]
 """What a section holds; figures in a sequence stand side by side."""
 
 
@@ -104,4 +126,8 @@ def _block(piece: Piece) -> tuple[str, Any]:
         return "table", piece
     if isinstance(piece, Listing):
         return "listing", piece
+    if isinstance(piece, Cards):
+        return "cards", piece.made
+    if isinstance(piece, Exchange):
+        return "exchange", piece
     return "figures", [piece] if isinstance(piece, Figure) else list(piece)

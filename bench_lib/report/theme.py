@@ -21,6 +21,10 @@ COLOURS: Mapping[str, str] = {
     RTP: "#2b8a68",
     AR: "#c4622d",
     FREE.capability: "#6b7280",
+    "RTP": "#2f8f7a",
+    "HR": "#4668ad",
+    "Tool": "#8a6d1f",
+    "Pro": "#b5552c",
 }
 """One colour per capability, used in every table, figure and card; distinct to the colour-blind."""
 OTHER = "#6b7280"

@@ -9,7 +9,7 @@ from bench_lib.report.render import Fragment
 from bench_lib.report.text import clipped, duration, plural
 from bench_lib.report.theme import INK, MUTED, Figure, colour, draw, hours_or_less, tint
 from bench_lib.schema import Trajectory, clock
-from bench_lib.tasks import APM_BENCH
+from bench_lib.tasks import APM_BENCH, bench_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,8 @@ def drawn(trajectory: Trajectory) -> Figure:
         starts[session.id] = total_s
         total_s += session.duration_s
     step, unit = hours_or_less(total_s)
-    order = [task.code for task in APM_BENCH.tasks]
+    bench = bench_of(trajectory.candidates[0].task) if trajectory.candidates else APM_BENCH
+    order = [task.code for task in bench.tasks]
     codes = sorted(
         {c.task for c in trajectory.candidates},
         key=lambda code: order.index(code) if code in order else len(order),
@@ -48,7 +49,7 @@ def drawn(trajectory: Trajectory) -> Figure:
                 (begin + end) / 2, -0.75, label, ha="center", va="bottom", fontsize=7.5, color=MUTED
             )
         for lane, code in enumerate(codes):
-            shade = colour(APM_BENCH.task(code).capability)
+            shade = colour(bench.task(code).capability)
             for candidate in (c for c in trajectory.candidates if c.task == code):
                 for moment in candidate.evidence:
                     axes.plot(

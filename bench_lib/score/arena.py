@@ -6,13 +6,14 @@ accepted (Eq. 2 and 9); an alert at any other time is wrong and needs no judge. 
 does not support is N/A: it has no value, whatever its records say.
 
 Records: the due time is the start of the candidate's first ideal interval, the registration's time
-is when the user asked, and `Response.timings["alert_s"]` is the stream time of the first alert.
+is when the user asked. An alert has two stamps, `Response.timings["alert_s"]`, the newest frame that
+was seen, which the paper scores, and `["delivered_s"]`, when its words were out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -26,7 +27,8 @@ from bench_lib.score.table import line, table
 from bench_lib.score.timing import WINDOW, Window, alert_timing
 from bench_lib.tasks import Bench
 
-ALERT = "alert_s"
+STAMPS = {"observed": "alert_s", "delivered": "delivered_s"}
+OBSERVED = "observed"
 PROACTIVE = "Pro"
 PERCENT = scaled(macro, 100)
 REACTIVE = "Reactive, pooled"
@@ -44,17 +46,22 @@ def arena_instances(
     bench: Bench,
     window: Window = WINDOW,
     gap: str = "latest",
+    stamp: str = OBSERVED,
+    asked: Collection[Key] | None = None,
 ) -> Instances:
     """One row per question; `value` is 1, 0 or NaN.
 
-    `gap` says whether the gap of a question counts from its latest or its earliest evidence.
+    `gap` says whether the gap of a question counts from its latest or its earliest evidence,
+    `stamp` which of `STAMPS` an alert is scored by. `asked` limits what is expected.
 
     Raises:
-        BenchError: a verdict that is neither 0 nor 1, an unknown `gap`, or a proactive case
-            without a due time.
+        BenchError: a verdict that is neither 0 nor 1, an unknown `gap` or `stamp`, or a proactive
+            case without a due time.
     """
     if gap not in {"latest", "earliest"}:
         raise BenchError(f"gap must be 'latest' or 'earliest', not {gap!r}")
+    if stamp not in STAMPS:
+        raise BenchError(f"stamp must be one of {', '.join(STAMPS)}, not {stamp!r}")
     found: dict[Key, Response] = {}
     for response in responses:
         key = response.candidate, response.probe
@@ -65,7 +72,9 @@ def arena_instances(
     for trajectory in trajectories:
         for candidate in trajectory.candidates:
             key = candidate.id, candidate.probes[0].id
-            row = _row(trajectory, candidate, found.get(key), bench, window, gap)
+            if asked is not None and key not in asked:
+                continue
+            row = _row(trajectory, candidate, found.get(key), bench, window, gap, stamp)
             known = scores.get(key)
             if row["asks_judge"]:
                 row["value"] = math.nan if known is None else known
@@ -78,7 +87,8 @@ def arena_instances(
 COLUMNS = [
     "trajectory", "candidate", "probe", "task", "capability", "source", "status", "why", "cut",
     "scored", "timing", "alert_s", "lead_s", "asks_judge", "value", "unjudged", "judge_error",
-    "gap_s", "gap", "wait_s", "wait", "pattern", "segments", "domain", "language",
+    "gap_s", "gap", "wait_s", "wait", "pattern", "segments", "domain", "language", "asked_s",
+    "due_s", "observed_s", "delivered_s", "tool_calls",
 ]  # fmt: skip
 
 
@@ -89,6 +99,7 @@ def _row(
     bench: Bench,
     window: Window,
     gap: str,
+    stamp: str,
 ) -> dict[str, object]:
     probe, watches = candidate.probes[0], candidate.task == PROACTIVE
     asked = candidate.registration.t_s if candidate.registration else probe.t_s
@@ -100,7 +111,11 @@ def _row(
     ends = [moment.end_s for moment in candidate.evidence]
     gap_s = asked - (max(ends) if gap == "latest" else min(ends)) if ends else math.nan
     scored = response is not None and response.status in SCORABLE
-    first = response.timings.get(ALERT, math.inf) if response is not None else math.nan
+    stamps = {
+        name: response.timings.get(key, math.inf) if response is not None else math.nan
+        for name, key in STAMPS.items()
+    }
+    first = stamps[stamp]
     timing = alert_timing(first, due, window) if watches and scored else ""
     readable = scored and response is not None and response.status != "unparsed"
     ready = readable and (not watches or timing == "on time")
@@ -130,6 +145,11 @@ def _row(
         "segments": len(candidate.evidence),
         "domain": candidate.references.get("domain", ""),
         "language": candidate.references.get("language", ""),
+        "asked_s": asked,
+        "due_s": due,
+        "observed_s": stamps["observed"] if watches else math.nan,
+        "delivered_s": stamps["delivered"] if watches else math.nan,
+        "tool_calls": 0 if response is None else response.counters.get("tool_calls", 0),
     }
 
 

@@ -24,6 +24,7 @@ PATH = Path(__file__).parent / "published.json"
 CAPABILITIES = {"cross_session": CSU, "perception": RTP, "adaptive": AR, "overall": OVERALL}
 ADAPTIVE = [task.code for task in APM_BENCH.tasks if task.adaptive]
 TTFT, STORAGE, FAILURES = "TTFT (s)", "storage (bytes per hour)", "format failures (%)"
+RTF = "real-time factor"
 
 
 @cache
@@ -99,6 +100,8 @@ def _apm() -> list[tuple[Any, ...]]:
                 add(row, name, "score", f"{key}_pct")
         add(row, OVERALL, TTFT, "ttft_s")
         add(row, OVERALL, STORAGE, "storage_bytes_per_hour")
+    for row in _rows("table_8_rtf"):
+        add(row, OVERALL, RTF, "rtf_mean_ratio")
     for row in _rows("table_4_tasks"):
         for task in APM_BENCH.tasks:
             measure = GATED if task.adaptive else ACCURACY
