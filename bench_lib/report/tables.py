@@ -153,6 +153,12 @@ def state(material: Material) -> Table:
     note += "the storage per hour of APM-Bench (Eq. 2)."
     if missing:
         note += f" {missing:,} more have no second session yet."
+    saves = [r for r in material.run.read("saves") if r["on_disk"]]
+    if saves:
+        top = max(saves, key=lambda r: r["on_disk"])
+        note += f" Saved ({top['form']}), the largest takes {size(top['on_disk'])} on disk for "
+        note += f"{size(top['exact'])} in memory; {size(sum(r['written'] for r in saves))} were "
+        note += f"written in {len(saves):,} saves."
     return Table(
         "Largest memory of earlier sessions",
         ("trajectory", "peak state", "earlier video then", "per hour of it"),
