@@ -55,7 +55,8 @@ class Clerk:
     """A backbone whose embeddings are numbers."""
 
     default_system = Qwen25VL.default_system
-    id, noise, hidden, width, frames_per_grid = "clerk", "", 1, 1, 2
+    id, noise, caveat, prompts = "clerk", "", "", ""
+    hidden, width, frames_per_grid = 1, 1, 2
     dtype, device = torch.int64, torch.device("cpu")
 
     def __init__(self, tokenizer: Any, tokens_per_second: int = 2) -> None:
