@@ -36,10 +36,9 @@ from bench_lib.backbones import frames as preparing
 from bench_lib.backbones.prompt import Prompt
 from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count, counting
-from bench_lib.methods.base import InputClass
 from bench_lib.methods.parts import kmeans, pace
 from bench_lib.methods.state import part
-from bench_lib.methods.token_memory import Held, Place, TokenMemory, TokenState, marker
+from bench_lib.methods.token_memory import Place, Thinnable, TokenState, marker
 from bench_lib.methods.tuned import Tuned
 from bench_lib.stream import Size
 
@@ -110,7 +109,7 @@ class Flash:
 
 
 @dataclass(kw_only=True)
-class FlashVstream(Tuned, TokenMemory):
+class FlashVstream(Tuned, Thinnable):
     """Flash-VStream.
 
     Attributes:
@@ -171,11 +170,6 @@ class FlashVstream(Tuned, TokenMemory):
         return self
 
     @property
-    def input_class(self) -> InputClass:  # type: ignore[override]
-        """See `Method.input_class`; it is the form."""
-        return self.form
-
-    @property
     def causal(self) -> bool:  # type: ignore[override]
         """See `Method.causal`; a thinned prefix is clustered as one (StreamArena, Eq. 13)."""
         return self.input_class != "thinned"
@@ -184,17 +178,6 @@ class FlashVstream(Tuned, TokenMemory):
     def bounded(self) -> bool:  # type: ignore[override]
         """Whether the bank has a ceiling."""
         return self.form == "incremental" and self.bank_frames > 0
-
-    @property
-    def defers(self) -> bool:
-        """See `TokenMemory.defers`."""
-        return self.form == "thinned"
-
-    def chosen(self, held: tuple[Held, ...]) -> tuple[Held, ...]:
-        """At most `max_frames` of the held frames, evenly spaced, first and last among them."""
-        if not self.defers:
-            return held
-        return tuple(held[i] for i in pace.thinned(len(held), self.max_frames))
 
     # The contract ---------------------------------------------------------------------------------
 

@@ -26,11 +26,9 @@ from torch import Tensor
 
 from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count
-from bench_lib.methods.base import InputClass
 from bench_lib.methods.fluxmem import thinned_evenly
-from bench_lib.methods.parts import pace
 from bench_lib.methods.state import part
-from bench_lib.methods.token_memory import Group, Held, TokenMemory
+from bench_lib.methods.token_memory import Group, Thinnable
 
 FORMS = ("incremental", "thinned")
 
@@ -48,7 +46,7 @@ class Kept:
 
 
 @dataclass(kw_only=True)
-class TimechatOnline(TokenMemory):
+class TimechatOnline(Thinnable):
     """TimeChat-Online.
 
     Attributes:
@@ -84,25 +82,9 @@ class TimechatOnline(TokenMemory):
                 raise BenchError(f"timechat_online: {name} is {getattr(self, name)}")
 
     @property
-    def input_class(self) -> InputClass:  # type: ignore[override]
-        """See `Method.input_class`; it is the form."""
-        return self.form
-
-    @property
     def bounded(self) -> bool:  # type: ignore[override]
         """Whether there is a ceiling."""
         return self.form == "incremental" and self.max_tokens > 0
-
-    @property
-    def defers(self) -> bool:
-        """See `TokenMemory.defers`."""
-        return self.form == "thinned"
-
-    def chosen(self, held: tuple[Held, ...]) -> tuple[Held, ...]:
-        """At most `max_frames` of the held frames, evenly spaced, first and last among them."""
-        if not self.defers:
-            return held
-        return tuple(held[i] for i in pace.thinned(len(held), self.max_frames))
 
     def blank(self) -> Kept:
         """See `TokenMemory.blank`."""

@@ -25,7 +25,8 @@ from bench_lib.backbones.base import ENCODE_FRAMES
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Built, Prompt, Visual, grid_times
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, Method, Note, Query, Reply
+from bench_lib.methods.base import Generation, InputClass, Method, Note, Query, Reply
+from bench_lib.methods.parts import pace
 from bench_lib.methods.parts import speech as speaking
 from bench_lib.methods.parts.speech import Said, Speech
 from bench_lib.methods.state import part
@@ -264,6 +265,35 @@ class TokenMemory(Method):
                 grids=state.grids + len(places),
             )
         return state
+
+
+@dataclass(kw_only=True)
+class Thinnable(TokenMemory):
+    """Base of memories in two forms: incremental, or of the prefix thinned at each question.
+
+    Attributes:
+        form: See above.
+        max_frames: Frames that `thinned` looks at.
+    """
+
+    form: Literal["incremental", "thinned"] = "incremental"
+    max_frames: int = 240
+
+    @property
+    def input_class(self) -> InputClass:  # type: ignore[override]
+        """See `Method.input_class`; it is the form."""
+        return self.form
+
+    @property
+    def defers(self) -> bool:
+        """See `TokenMemory.defers`."""
+        return self.form == "thinned"
+
+    def chosen(self, held: tuple[Held, ...]) -> tuple[Held, ...]:
+        """At most `max_frames` of the held frames, evenly spaced, first and last among them."""
+        if not self.defers:
+            return held
+        return tuple(held[i] for i in pace.thinned(len(held), self.max_frames))
 
 
 def runs(held: Sequence[Held]) -> Iterator[tuple[int, list[Frame]]]:

@@ -263,6 +263,6 @@ def test_weights(tiny: Backbone) -> None:
         methods.load(NAME).attach(stock)
     assert "was not trained for it" in methods.load(NAME, weights="stock").attach(stock).caveat
     assert "was not trained for it" in methods.load(NAME).attach(tiny).caveat
-    own = SimpleNamespace(id="Flash-VStream@main", tuned_for=NAME)
+    own = SimpleNamespace(id="Flash-VStream@main", tuned_for=NAME, one_size=False)
     assert methods.load(NAME).attach(own).caveat == ""
     assert methods.load(NAME).needs_weights
