@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_lib import paths
 from bench_lib.methods import state as states
 from bench_lib.methods.packs import Shelf
 from bench_lib.schema import Option
@@ -231,4 +232,6 @@ class Method(ABC):
     def _identity(self) -> dict[str, Any]:
         """What must agree between the saver and the loader of a state."""
         args = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return {"method": self.name, "args": args, "model": getattr(self.served, "id", "none")}
+        args = {k: paths.homeless(v) if isinstance(v, str) else v for k, v in args.items()}
+        model = paths.homeless(getattr(self.served, "id", "none"))
+        return {"method": self.name, "args": args, "model": model}
