@@ -6,8 +6,8 @@ accepted (Eq. 2 and 9); an alert at any other time is wrong and needs no judge. 
 does not support is N/A: it has no value, whatever its records say.
 
 Records: the due time is the start of the candidate's first ideal interval, the registration's time
-is when the user asked. An alert has two stamps, `Response.timings["alert_s"]`, the newest frame that
-was seen, which the paper scores, and `["delivered_s"]`, when its words were out.
+is when the user asked. An alert has two stamps: `Response.timings["alert_s"]`, the newest frame
+that was seen, which the paper scores, and `["delivered_s"]`, when its words were out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Widgets for JupyterLab; each is a plain function of what the reports are made from."""
