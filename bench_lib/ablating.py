@@ -1,7 +1,8 @@
 """06_ablations from end to end: systems by conditions, from runs that are there.
 
-Nothing is run from here. A run counts when every parameter that identifies it is the one asked for;
-where there is none, its command is printed.
+Nothing is run from here; only the household's rule judge judges runs of StreamArena that wait.
+A run counts when every parameter that identifies it is the one asked for; where there is none, its
+command is printed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from bench_lib import paths
 from bench_lib.comparing import read
 from bench_lib.errors import BenchError
+from bench_lib.judging import by_rules
 from bench_lib.params import EvalParams
 from bench_lib.params_scores import AblationParams
 from bench_lib.report.command import command
@@ -58,6 +60,8 @@ class Ablation:
                 more = {"source": params.original, "condition": STANDARD}
                 wanted[name, ORIGINAL] = _evaluation(params, name, own, more)
         found, left = _look(wanted, params.judge)
+        if not params.judge and by_rules(found.values()):
+            found, left = _look(wanted, params.judge)
         return cls(params, wanted, found, tuple(left))
 
     @property

@@ -15,9 +15,9 @@ from typing import Any
 from bench_lib.comparing import find_runs, labelled, read
 from bench_lib.errors import BenchError, nearest
 from bench_lib.evaluation import Evaluation
-from bench_lib.judging import Judging
+from bench_lib.judging import by_rules
 from bench_lib.params import EvalParams
-from bench_lib.params_scores import ArenaParams, JudgeParams
+from bench_lib.params_scores import ArenaParams
 from bench_lib.report.data import Material
 from bench_lib.score import published
 
@@ -65,13 +65,8 @@ class Arena:
         for job in self.jobs:
             job.execute(progress)
         self.read()
-        for material in self.materials.values():
-            waits = bool(material.scored.rows["unjudged"].any())
-            rules = material.params.source.startswith("dollhouse")
-            if waits and rules and not self.params.judge:
-                params = JudgeParams(run=material.run.folder.name)
-                Judging.open(params).execute(progress=False)
-        self.read()
+        if not self.params.judge and by_rules(self.materials.values()):
+            self.read()
 
     def read(self) -> None:
         """Read all runs again from their folders."""

@@ -230,8 +230,8 @@ def marks(material: Material) -> tuple[str, ...]:
 
 
 def _judge(material: Material) -> str:
-    rows = material.scored.adaptive
-    if not (rows["passed"] == 1).any():
+    rows = material.scored.rows if material.arena else material.scored.adaptive
+    if not (rows["asks_judge"] if material.arena else rows["passed"] == 1).any():
         return ""
     if rows["unjudged"].any():
         return "unjudged"

@@ -6,6 +6,7 @@ missing. Verdicts lie in the run's own folder, so every report of that run has t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -33,6 +34,25 @@ if TYPE_CHECKING:
 NO_RUN = "There is no run to judge yet; the first section says how to make one."
 FIRST = "papermill notebooks/03_eval.ipynb outputs/03_eval-raw_video.ipynb \\\n    "
 FIRST += "-p method raw_video -p backbone ideal -p source dollhouse-small"
+
+
+def by_rules(materials: Iterable[Material]) -> bool:
+    """Let the household's rule judge judge StreamArena's runs that wait for a judge.
+
+    It is a program and costs nothing; runs about other data, and judged ones, are left alone.
+    Returns whether it had anything to do.
+    """
+    waiting = [
+        material
+        for material in materials
+        if material.arena
+        and material.params.source.startswith("dollhouse")
+        and not material.judged.judge
+        and material.scored.rows["unjudged"].any()
+    ]
+    for material in waiting:
+        Judging.open(JudgeParams(run=material.run.folder.name)).execute(progress=False)
+    return bool(waiting)
 
 
 @dataclass

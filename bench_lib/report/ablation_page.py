@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from bench_lib import paths
 from bench_lib.ablating import Ablation
-from bench_lib.report import ablation_tables, exports, missing
-from bench_lib.report.ablation_tables import GROUPS, value
+from bench_lib.report import ablation_single, ablation_tables, exports, missing
+from bench_lib.report.ablation_tables import value
 from bench_lib.report.caveats import Caveat
 from bench_lib.report.sections import Listing, Page, Piece, Section, section
 from bench_lib.report.tables import Cell, Row, Table
@@ -41,6 +41,10 @@ def runs(job: Ablation) -> Section:
 @section("Scores by condition", "The conditions share their questions; only what is fed differs.")
 def scores(job: Ablation) -> Iterator[Piece]:
     """Figure and table."""
+    if len(job.params.conditions) == 1:
+        yield ablation_single.figure(job)
+        yield ablation_single.table(job)
+        return
     yield figure(job)
     yield ablation_tables.scores(job)
 
@@ -49,6 +53,12 @@ def scores(job: Ablation) -> Iterator[Piece]:
 def gains(job: Ablation) -> Iterator[Piece]:
     """Differences from the standard condition."""
     yield ablation_tables.gains(job)
+
+
+@section("Misses", "What the first system got wrong, and which of the others get it right.")
+def misses(job: Ablation) -> Iterator[Piece]:
+    """Ask by ask."""
+    yield ablation_single.misses(job)
 
 
 @section("Evidence availability", "Does a system know what it cannot know?")
@@ -68,14 +78,14 @@ def figure(job: Ablation) -> Figure:
     title = "Every score at every condition"
     conditions = job.params.conditions
     data: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
-    for group in GROUPS:
+    for group in ablation_tables.groups(job):
         for system in job.systems:
             lines = [value(job, system, c, group) for c in conditions]
             data[group, system] = [
                 (math.nan,) * 3 if one is None else (one["value"], one["low"], one["high"])
                 for one in lines
             ]
-    shown = [g for g in GROUPS if any(
+    shown = [g for g in ablation_tables.groups(job) if any(
         not math.isnan(v) for s in job.systems for v, _, _ in data[g, s])]  # fmt: skip
     if not shown:
         return Figure(title, absent="no run of these conditions has a score yet")
@@ -117,12 +127,17 @@ def figure(job: Ablation) -> Figure:
 
 def of(job: Ablation) -> Page:
     """The whole report."""
+    made = [scores(job), misses(job)]
+    if len(job.params.conditions) > 1:
+        made.insert(1, gains(job))
+    if job.params.availability:
+        made.append(evidence(job))
     there = f"{len(job.found)} of {plural(len(job.wanted), 'run')} there"
     return Page(
         "Ablations",
         f"Ablations: {job.params.name}",
         f"{plural(len(job.systems), 'system')} on {job.params.source}, {there}",
-        (scores(job), gains(job), evidence(job), runs(job), notes(job)),
+        (*made, runs(job), notes(job)),
         caveats(job),
     )
 

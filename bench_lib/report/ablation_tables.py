@@ -17,13 +17,21 @@ from bench_lib.report.theme import colour
 from bench_lib.score import availability, compare, paired, stats
 from bench_lib.score.adaptive import POOLED
 from bench_lib.score.aggregate import OVERALL
+from bench_lib.score.arena import REACTIVE
 from bench_lib.score.instances import Instances
-from bench_lib.tasks import AR, CSU, RTP
+from bench_lib.tasks import AR, CSU, RTP, STREAM_ARENA
 
 DECISIONS = "Decisions, pooled"
 GROUPS = (CSU, RTP, DECISIONS, AR, OVERALL)
 """What is shown by condition; decisions need no judge, Adaptive Response does."""
 NO_RUN = "no run yet"
+
+
+def groups(job: Ablation) -> tuple[str, ...]:
+    """The scores that are shown: those of the benchmark that the runs are about."""
+    if any(material.arena for material in job.found.values()):
+        return (*STREAM_ARENA.capabilities, REACTIVE)
+    return GROUPS
 
 
 def found(job: Ablation) -> Table:
@@ -60,7 +68,7 @@ def value(job: Ablation, system: str, condition: str, group: str) -> pd.Series |
 def scores(job: Ablation) -> Table:
     """Every score by condition, and the spread over systems below it."""
     rows = []
-    for group in GROUPS:
+    for group in groups(job):
         shade = colour(AR if group == DECISIONS else group)
         rows.append(Row((Cell(group),), "group", shade))
         for system in job.systems:

@@ -67,7 +67,8 @@ def systems(runs: Runs, paper: Sequence[str] = ()) -> Table:
     for (name, variant), own in _paper(paper).items():
         cells = [Cell(f"{own[c]:.1f}") if c in own else dash("not printed") for c in _ALL]
         shown = Cell(
-            published.method_name(name), "as printed" + (f", {variant}" if variant else "")
+            published.method_name(name, "streamarena"),
+            "as printed" + (f", {variant}" if variant else ""),
         )
         rows.append(Row((shown, *cells), "mean"))
     note = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from bench_lib.streammind import trace
 from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.log import Entry
 
+CROP = "crop@"
 THUMBS = 12
 """Frames of a call that are shown; the rest is counted."""
 WORKERS = {
@@ -131,7 +132,12 @@ class Story:
         calls = list(calls)
         shots = {key: self._shot(key) for call in calls for key in call["shown"][-THUMBS:]}
         known = {key: shot for key, shot in shots.items() if shot is not None}
-        pictures = dict(zip(known, take(list(known.values())), strict=True))
+        pictures = {
+            key: replace(
+                made, caption=f"{shot.label} {self.bank.timeline.label(_t_s(key))}".strip()
+            )
+            for (key, shot), made in zip(known.items(), take(list(known.values())), strict=True)
+        }
         return [self._exchange(call, pictures) for call in calls]
 
     def _exchange(self, call: Mapping[str, Any], pictures: Mapping[str, Picture]) -> Exchange:
@@ -160,10 +166,14 @@ class Story:
     def _shot(self, key: str) -> Shot | None:
         """A frame's place in the video: ids are `f` and milliseconds, crops `crop@` and seconds."""
         _, trajectory = self.there
-        crop = key.startswith("crop@")
-        t_s = float(key[5:]) if crop else int(key[1:]) / 1000
+        t_s = _t_s(key)
         past = [p for p in self.bank.places if p.offset_s <= t_s + 1e-6]
         if not past:
             return None
-        label = "crop of" if crop else key
+        label = "crop of" if key.startswith(CROP) else ""
         return Shot(label, trajectory.session(past[-1].id), t_s - past[-1].offset_s)
+
+
+def _t_s(key: str) -> float:
+    """The instant in a frame's id."""
+    return float(key.removeprefix(CROP)) if key.startswith(CROP) else int(key[1:]) / 1000

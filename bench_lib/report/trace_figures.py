@@ -87,7 +87,9 @@ def _watches(story: Story, last_s: float) -> dict[str, tuple[float, float, list[
     for entry in story.entries:
         key = str(entry.body.get("id", ""))
         if entry.kind == "monitor" and entry.body["what"] == "started":
-            begun[key] = f"{key}: {entry.body['condition']}", entry.recorded_s
+            condition = str(entry.body["condition"])
+            told = condition if len(condition) < 32 else f"… {condition[-30:]}"
+            begun[key] = f"{key} {told}", entry.recorded_s
         elif entry.kind == "monitor" and entry.body["what"] in ("ended", "cancelled"):
             ended[key] = entry.recorded_s
         elif entry.kind == "alert":
@@ -119,6 +121,7 @@ def graph(story: Story) -> Figure:
     shown = [bank.entities[key] for key in top if key in bank.entities]
     names = {e.id for e in shown}
     drawn = sorted((r for r in edges if {r.src, r.dst} <= names), key=lambda r: r.end_s)[-EDGES:]
+    shown = [e for e in shown if any(e.id in (r.src, r.dst) for r in drawn)]
     places = _places(shown)
 
     def paint(axes: Axes) -> None:
@@ -131,7 +134,7 @@ def graph(story: Story) -> Figure:
             axes.text(x, y, clipped(entity.name, 26), ha="center", va="center", fontsize=8,
                       zorder=5, bbox=box)  # fmt: skip
         axes.set_xlim(-0.45, max(x for x, _ in places.values()) + 0.45)
-        axes.set_ylim(-0.08, 1.08)
+        axes.set_ylim(-0.02, 1.02)
         axes.axis("off")
 
     told = "; ".join(
