@@ -6,14 +6,14 @@ from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 
 
-@pytest.fixture(scope="session", params=["tiny", "tiny-qwen3"])
+@pytest.fixture(scope="session", params=["tiny-untrained", "tiny-qwen3"])
 def backbone(request: pytest.FixtureRequest) -> Backbone:
     return backbones.load(request.param, device="cpu")
 
 
 @pytest.fixture(scope="session")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 @pytest.fixture(scope="session")

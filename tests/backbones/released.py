@@ -25,7 +25,7 @@ TEXT = {
 }  # fmt: skip
 
 
-def words(folder: Path, name: str = "tiny") -> int:
+def words(folder: Path, name: str = "tiny-untrained") -> int:
     """Copy the tiny model's tokenizer and preparation; returns the size of its vocabulary."""
     source = tiny.checkpoint(name)
     folder.mkdir(parents=True, exist_ok=True)

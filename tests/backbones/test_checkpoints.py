@@ -291,5 +291,5 @@ def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
 def test_plain_checkpoints_are_left_alone() -> None:
     from bench_lib.dollhouse import tiny
 
-    assert checkpoints.find(tiny.checkpoint("tiny")) is None
-    assert backbones.load("tiny", device="cpu").tuned_for == ""
+    assert checkpoints.find(tiny.checkpoint("tiny-untrained")) is None
+    assert backbones.load("tiny-untrained", device="cpu").tuned_for == ""

@@ -24,7 +24,7 @@ def test_importing_loads_no_torch() -> None:
 
 def test_tiny_says_that_it_is_noise(backbone: Backbone) -> None:
     assert "noise" in backbone.noise
-    assert backbone.id.startswith(("tiny@", "tiny-qwen3@"))
+    assert backbone.id.startswith(("tiny-untrained@", "tiny-qwen3@"))
     assert 3e6 < sum(p.numel() for p in backbone.model.parameters()) < 6e6
     side = 4 * backbone.preparation.factor
     assert backbone.frame_size((720, 720)) == (side, side)
@@ -34,20 +34,20 @@ def test_tiny_says_that_it_is_noise(backbone: Backbone) -> None:
 
 
 def test_a_seed_makes_the_weights(tmp_path: Path) -> None:
-    builder.write(tmp_path / "a", "tiny", seed=1)
-    builder.write(tmp_path / "b", "tiny", seed=1)
-    builder.write(tmp_path / "c", "tiny", seed=2)
+    builder.write(tmp_path / "a", "tiny-untrained", seed=1)
+    builder.write(tmp_path / "b", "tiny-untrained", seed=1)
+    builder.write(tmp_path / "c", "tiny-untrained", seed=2)
     first, same, other = (hf_compat.revision(tmp_path / name) for name in "abc")
     assert first == same != other
 
 
 def test_the_checkpoint_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    folder = builder.checkpoint("tiny")
+    folder = builder.checkpoint("tiny-untrained")
     built = (folder / "model.safetensors").stat().st_mtime_ns
-    assert builder.checkpoint("tiny") == folder
+    assert builder.checkpoint("tiny-untrained") == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == built
-    assert builder.checkpoint("tiny", seed=7) != folder
+    assert builder.checkpoint("tiny-untrained", seed=7) != folder
     assert not list(folder.parent.glob(".draft-*"))
 
 
@@ -55,7 +55,7 @@ def test_other_tools_can_load_the_folder() -> None:
     """By configuration alone, as a server would: class, tokenizer, template."""
     import transformers
 
-    folder = builder.checkpoint("tiny")
+    folder = builder.checkpoint("tiny-untrained")
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder)
     assert type(model).__name__ == "Qwen2_5_VLForConditionalGeneration"
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -67,7 +67,7 @@ def test_other_tools_can_load_the_folder() -> None:
 
 def test_a_folder_is_a_model(tiny: Backbone, tmp_path: Path) -> None:
     copy = tmp_path / "mine"
-    builder.write(copy, "tiny", seed=42)
+    builder.write(copy, "tiny-untrained", seed=42)
     (copy / "bench.json").unlink()  # a trained checkpoint carries no such note
     mine = backbones.load(str(copy), device="cpu", max_pixels=3_136)
     assert mine.noise == ""
@@ -85,7 +85,7 @@ def test_a_hub_snapshot_is_named_by_its_commit(tmp_path: Path) -> None:
 def test_attention_by_its_definition_agrees(tiny: Backbone) -> None:
     from backbone_cases import video_prompt
 
-    plain = backbones.load("tiny", device="cpu", attention="eager")
+    plain = backbones.load("tiny-untrained", device="cpu", attention="eager")
     prompt = video_prompt(tiny)
     with torch.inference_mode():
         one, _ = tiny.decoder.read(prompt.x, prompt.positions, tiny.empty_cache())
@@ -96,10 +96,10 @@ def test_attention_by_its_definition_agrees(tiny: Backbone) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ({"spec": "tiny", "attention": "flash"}, "unknown attention"),
-        ({"spec": "tiny", "dtype": "int8"}, "unknown dtype"),
-        ({"spec": "tiny", "device": "tpu"}, "unknown device"),
-        ({"spec": "tiny", "device": "meta"}, "use rehearse"),
+        ({"spec": "tiny-untrained", "attention": "flash"}, "unknown attention"),
+        ({"spec": "tiny-untrained", "dtype": "int8"}, "unknown dtype"),
+        ({"spec": "tiny-untrained", "device": "tpu"}, "unknown device"),
+        ({"spec": "tiny-untrained", "device": "meta"}, "use rehearse"),
         ({"spec": "rehearse:qwen2.5-vl-8b"}, "did you mean 'qwen2.5-vl-7b'"),
         ({"spec": "rehearse:qwen2.5-vl-7b?layer=2"}, "did you mean 'layers'"),
         ({"spec": "rehearse:qwen2.5-vl-7b?layers=none"}, "whole number"),
@@ -114,7 +114,7 @@ def test_cuda_is_refused_where_there_is_none() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device")
     with pytest.raises(BenchError, match="no CUDA device"):
-        backbones.load("tiny", device="cuda")
+        backbones.load("tiny-untrained", device="cuda")
 
 
 def test_a_broken_folder_is_refused(tmp_path: Path) -> None:

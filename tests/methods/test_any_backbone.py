@@ -17,7 +17,7 @@ from bench_lib.methods.checks import trial as trials
 from bench_lib.methods.checks.trial import Trial, Viewing
 from bench_lib.params import EvalParams
 
-FAMILIES = ("tiny", "tiny-qwen3", "qwen2_vl", "siglip_qwen2", "llava_onevision")
+FAMILIES = ("tiny-untrained", "tiny-qwen3", "qwen2_vl", "siglip_qwen2", "llava_onevision")
 NAMES = [name for name in methods.available() if methods.find(name).model == "backbone"]
 ARGS = {
     # What the towers' few tokens of a hundred pixels a side need beside the scaled windows.
@@ -29,7 +29,7 @@ ARGS = {
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def backbone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backbone:
-    if request.param.startswith("tiny"):
+    if request.param.startswith("tiny-untrained"):
         return backbones.load(request.param, device="cpu")
     folder = tmp_path_factory.mktemp(request.param)
     write = {

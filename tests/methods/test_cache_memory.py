@@ -42,9 +42,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "streammem": {"kv_size": 100, "similarity": 2.0},
 }
 BOUNDED = [name for name in SMALL if name != "rekv"]
-EVERYWHERE = [*((name, "tiny") for name in SMALL), ("hermes", "tiny-qwen3")]
+EVERYWHERE = [*((name, "tiny-untrained") for name in SMALL), ("hermes", "tiny-qwen3")]
 """Methods with models: what the families do differently is the same code for all methods."""
-LAWS = [("hermes", "tiny"), ("rekv", "tiny"), ("hermes", "tiny-qwen3")]
+LAWS = [("hermes", "tiny-untrained"), ("rekv", "tiny-untrained"), ("hermes", "tiny-qwen3")]
 """The two that differ most; the contract's own suite holds all methods to the same laws."""
 PARAMS = Path(__file__).parents[2] / "params"
 
@@ -56,7 +56,7 @@ def model(spec: str) -> Backbone:
 
 @pytest.fixture
 def tiny() -> Backbone:
-    return model("tiny")
+    return model("tiny-untrained")
 
 
 @pytest.fixture

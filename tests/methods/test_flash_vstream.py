@@ -25,14 +25,14 @@ NAME = "flash_vstream"
 SMALL = {"temporal_length": 12, "spatial_length": 6, "bank_frames": 24}
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-qwen3"])
+@pytest.fixture(scope="module", params=["tiny-untrained", "tiny-qwen3"])
 def backbone(request: pytest.FixtureRequest) -> Backbone:
     return backbones.load(request.param, device="cpu")
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 def test_a_branch_leaves_no_trace(backbone: Backbone) -> None:

@@ -26,14 +26,14 @@ SHORT = Generation(max_new_tokens=5, keep_logits=True)
 QUERY = Query("Where is the red cup?", session=0, cutoff_s=60.0, system="You see.")
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-qwen3"])
+@pytest.fixture(scope="module", params=["tiny-untrained", "tiny-qwen3"])
 def backbone(request: pytest.FixtureRequest) -> Backbone:
     return backbones.load(request.param, device="cpu")
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 def film(seconds: int, seed: int = 0) -> list[ArrayFrame]:
@@ -320,7 +320,11 @@ for folder, spec, args in json.load(sys.stdin):
 
 def test_a_new_process_answers_from_saved_states(tmp_path: Path) -> None:
     saved, here = [], []
-    for spec, form in (("tiny", "incremental"), ("tiny", "thinned"), ("tiny-qwen3", "window")):
+    for spec, form in (
+        ("tiny-untrained", "incremental"),
+        ("tiny-untrained", "thinned"),
+        ("tiny-qwen3", "window"),
+    ):
         args = {"form": form, "mid_frames": 8, "window_s": 30.0}
         method = begun(backbones.load(spec, device="cpu"), **args)
         for index in range(2):

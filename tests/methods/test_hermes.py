@@ -32,7 +32,7 @@ SMALL = {"kv_size": 100, "fps": 1.0, "clip_frames": 8}
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 # Parts --------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ SMALL = {"fps": 1.0, "clip_frames": 4, "block_grids": 8, "keep_grids": 6}
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

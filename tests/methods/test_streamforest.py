@@ -27,14 +27,14 @@ SMALL = {"short_frames": 6, "short_tokens": 8, "event_window": 4, "frame_tokens"
 STREAMING = {**SMALL, "mode": "streaming"}
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-qwen3"])
+@pytest.fixture(scope="module", params=["tiny-untrained", "tiny-qwen3"])
 def backbone(request: pytest.FixtureRequest) -> Backbone:
     return backbones.load(request.param, device="cpu")
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 @pytest.mark.parametrize("args", [SMALL, STREAMING], ids=["batch", "streaming"])

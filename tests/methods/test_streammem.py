@@ -21,7 +21,7 @@ SMALL = {"fps": 1.0, "kv_size": 100, "similarity": 2.0}
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 def test_prototypes_are_those_of_loops() -> None:
@@ -90,7 +90,7 @@ def test_grids_alike_in_sequence_become_their_mean(tiny: Backbone) -> None:
     torch.testing.assert_close(kept[1:, 7], torch.stack((other, one)))
 
 
-@pytest.mark.parametrize("spec", ["tiny", "tiny-qwen3"])
+@pytest.mark.parametrize("spec", ["tiny-untrained", "tiny-qwen3"])
 def test_a_still_picture_is_read_once_a_chunk(spec: str) -> None:
     model = backbones.load(spec, device="cpu")
     method = begun(model, "streammem", fps=1.0)

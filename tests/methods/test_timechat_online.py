@@ -25,14 +25,14 @@ HARD = {"threshold": 0.98}
 OFFICIAL = json.loads((Path(__file__).parent / "vectors" / "timechat_online.json").read_text())
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-qwen3"])
+@pytest.fixture(scope="module", params=["tiny-untrained", "tiny-qwen3"])
 def backbone(request: pytest.FixtureRequest) -> Backbone:
     return backbones.load(request.param, device="cpu")
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 def drifting() -> np.ndarray:

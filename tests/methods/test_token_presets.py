@@ -49,7 +49,7 @@ def test_the_scaled_preset_sets_the_memory_to_work(name: str) -> None:
     """On as many frames as the small household has."""
     params = preset("scaled", name)
     assert params.source == "dollhouse-small"
-    method = begun(backbones.load("tiny", device="cpu"), name, **params.method_args)
+    method = begun(backbones.load("tiny-untrained", device="cpu"), name, **params.method_args)
     with counting() as counts:
         for index in range(3):
             session(method, index, film(33, seed=index, noise=0.0))

@@ -14,14 +14,14 @@ FLASH = {"temporal_length": 12, "spatial_length": 6, "bank_frames": 24}
 FOREST = {"short_frames": 6, "short_tokens": 8, "event_window": 4, "frame_tokens": 4, "quota": 48}
 SALMONN = {"memory_tokens": 96, "step": 32, "chunk_grids": 4, "lag": 48, "mini_batch": 32}
 CASES = (
-    ("flash_vstream", "tiny", FLASH),
+    ("flash_vstream", "tiny-untrained", FLASH),
     ("flash_vstream", "tiny-qwen3", {**FLASH, "time_mode": "weighted"}),
-    ("flash_vstream", "tiny", {**FLASH, "form": "thinned"}),
-    ("streamforest", "tiny", {**FOREST, "mode": "streaming"}),
+    ("flash_vstream", "tiny-untrained", {**FLASH, "form": "thinned"}),
+    ("streamforest", "tiny-untrained", {**FOREST, "mode": "streaming"}),
     ("streamforest", "tiny-qwen3", FOREST),
-    ("video_salmonn_s", "tiny", SALMONN),
+    ("video_salmonn_s", "tiny-untrained", SALMONN),
     ("video_salmonn_s", "tiny-qwen3", {**SALMONN, "empty_units": False}),
-    ("timechat_online", "tiny", {"threshold": 0.98}),
+    ("timechat_online", "tiny-untrained", {"threshold": 0.98}),
     ("timechat_online", "tiny-qwen3", {"form": "thinned", "max_frames": 16}),
 )
 

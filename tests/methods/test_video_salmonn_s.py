@@ -27,14 +27,14 @@ BOUNDED = {**SMALL, "empty_units": False}
 STOCK = {**SMALL, "weights": "stock"}
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-qwen3"])
+@pytest.fixture(scope="module", params=["tiny-untrained", "tiny-qwen3"])
 def backbone(request: pytest.FixtureRequest) -> Backbone:
     return backbones.load(request.param, device="cpu")
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Backbone:
-    return backbones.load("tiny", device="cpu")
+    return backbones.load("tiny-untrained", device="cpu")
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ class Trial:
             from bench_lib.dollhouse.observer import IdealChat
 
             return method.attach(IdealChat())
-        backbone = _backbone(self.model or "tiny")
+        backbone = _backbone(self.model or "tiny-untrained")
         if method.model == "backbone":
             return method.attach(backbone)
         from bench_lib.chat.local import LocalChat
