@@ -82,6 +82,8 @@ class Judging:
         material = data.reread(find_run(params.run))
         if material.unread:
             raise BenchError(f"{material.run.folder.name} cannot be judged: {material.unread}")
+        if material.arena and params.variants:
+            raise BenchError("variants change what APM-Bench's judge is sent, not StreamArena's")
         base = judged.PROMPTS[material.bench.name]
         prompts.load(params.prompts or base, base=base)
         source = material.params.source

@@ -30,7 +30,7 @@ def table(job: Ablation) -> Table:
         for system in job.systems
     ]
     note = "Percent; small: the 95 % interval over trajectories, n of what was asked, G."
-    return Table("Scores by system", ("system", *shown), tuple(rows), note)
+    return Table("Scores by system", ("system", *shown), tuple(rows), note, stacked=True)
 
 
 def figure(job: Ablation) -> Figure:

@@ -54,7 +54,8 @@ def tools(runs: Runs) -> Table:
         f"Percent. {SMALL} A method that offers its model no search may still know an answer: it "
     )
     note += "is scored, and its use of tools is N/A."
-    return Table("Tool questions and searches", columns, tuple(rows), note, texts=2)
+    title = "Tool questions and searches"
+    return Table(title, columns, tuple(rows), note, texts=2, stacked=True)
 
 
 def _share(flags: pd.Series) -> Cell:
@@ -134,7 +135,10 @@ def cases(material: Material) -> Table:
         text = said.get((str(one["candidate"]), str(one["probe"])), "")
         cells = (
             Cell(str(one["candidate"])),
-            Cell(text or str(one["why"] or "(silent)"), f"reference: {reference}"),
+            Cell(
+                text or str(one["why"] or "(silent)"),
+                "" if text == reference else f"reference: {reference}",
+            ),
             Cell(f"{one['asked_s']:.1f}"),
             Cell(f"{one['due_s']:.1f}"),
             *times,

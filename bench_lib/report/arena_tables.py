@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
@@ -13,6 +14,7 @@ from bench_lib.report.found import line
 from bench_lib.report.score_table import value_cells
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.theme import colour
+from bench_lib.schema import Verdict
 from bench_lib.score import aggregate, compare, published
 from bench_lib.score.arena import REACTIVE, arena_scores
 
@@ -76,7 +78,7 @@ def systems(runs: Runs, paper: Sequence[str] = ()) -> Table:
     )
     note += "stand below each name. A printed row is about the paper's data, not about these."
     columns = ("", "RTP", "HR", "Tool", "Pro", "reactive, pooled")
-    return Table("Accuracy by capability", columns, tuple(rows), note)
+    return Table("Accuracy by capability", columns, tuple(rows), note, stacked=True)
 
 
 _ALL = ("RTP", "HR", "Tool", "Pro", REACTIVE)
@@ -123,16 +125,19 @@ def strata(runs: Runs) -> Table:
             continue
         rows.append(Row((Cell(title),), "group", colour(tasks[0] if len(tasks) == 1 else "")))
         for name in names:
-            cells = [
-                score_cell(parts[x][name]) if name in parts[x] else dash("nothing was asked")
-                for x in runs
-            ]
             stratum, code = name
+            cells = [_stratum(runs[x], code, parts[x].get(name)) for x in runs]
             label = stratum.replace("_", " ") + (f" · {code}" if len(tasks) > 1 else "")
             rows.append(Row((Cell(label), *cells), colour=colour(code)))
     note = f"Percent. {SMALL} The gap is from the end of the latest evidence to the question, the "
     note += "wait from the instruction to the due time."
-    return Table("Accuracy by stratum", ("", *runs), tuple(rows), note)
+    return Table("Accuracy by stratum", ("", *runs), tuple(rows), note, stacked=len(runs) > 3)
+
+
+def _stratum(material: Material, code: str, one: pd.Series | None) -> Cell:
+    if code in material.unsupported:
+        return Cell("N/A", why=N_A)
+    return dash("nothing was asked") if one is None else score_cell(one)
 
 
 def _split(material: Material, by: str, tasks: Sequence[str]) -> dict[tuple[str, str], pd.Series]:
@@ -177,3 +182,36 @@ def outcomes(material: Material) -> Table:
     note = "Refused, error and not run are missing; what a method does not support is among the "
     note += "refused, and N/A above."
     return Table("What became of each question", columns, tuple(rows), note)
+
+
+def verdicts(material: Material, given: Sequence[Verdict]) -> Table:
+    """What the judge said, by capability."""
+    title = "Verdicts by capability"
+    task = {(r.candidate, r.probe): r.task for r in material.responses}
+    own = [(task[v.candidate, v.probe], v.score) for v in given if (v.candidate, v.probe) in task]
+    if not own:
+        return Table(title, (), (), absent="No verdict yet.")
+    rows = []
+    for one in material.bench.tasks:
+        scores = [score for code, score in own if code == one.code]
+        counts = [len(scores), *(sum(s == wanted for s in scores) for wanted in (1, 0, None))]
+        cells = (Cell(one.code), *(Cell(f"{n:,}") for n in counts))
+        rows.append(Row(cells, colour=colour(one.code)))
+    note = "A proactive case is judged where its alert is on time by one of its two stamps."
+    return Table(title, ("", "verdicts", "correct", "incorrect", "failed"), tuple(rows), note)
+
+
+def unjudged(material: Material) -> Table:
+    """Answers without a verdict, by reason."""
+    rows = material.scored.rows
+    rows = rows[rows["unjudged"].astype(bool)]
+    title = "Answers without a verdict"
+    if rows.empty:
+        return Table(title, (), (), absent="None: every answer that needs a verdict has one.")
+    counts = Counter(zip(rows["task"].astype(str), rows["judge_error"].astype(str), strict=True))
+    made = tuple(
+        Row((Cell(code), Cell(why), Cell(f"{n:,}")), colour=colour(code))
+        for (code, why), n in counts.items()
+    )
+    note = "Missing, never 0; the same command asks for them again."
+    return Table(title, ("", "reason", "answers"), made, note, texts=2)

@@ -137,9 +137,15 @@ def tiles(material: Material) -> list[Tile]:
     """The numbers one looks for first; a dash and a reason where there is none."""
     done = sum(r.status not in MISSING for r in material.responses)
     made = [Tile("replies", f"{done:,}", f"of {plural(len(material.responses), 'ask')}")]
-    if not material.unread:
-        made += [_score(material.found, name) for name in material.bench.capabilities]
+    made += scores(material)
     return [*made, _largest(material) if material.arena else _peak(material), _wait(material)]
+
+
+def scores(material: Material) -> list[Tile]:
+    """The headline of each capability; none where the data is not there."""
+    if material.unread:
+        return []
+    return [_score(material.found, name) for name in material.bench.capabilities]
 
 
 def _score(found: Found, capability: str) -> Tile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from bench_lib import paths
@@ -12,7 +13,11 @@ from bench_lib.judging import FIRST, Judging
 from bench_lib.report import (
     analysis,
     analysis_tables,
+    arena_acts,
+    arena_figures,
+    arena_tables,
     exports,
+    header,
     judge_audit,
     judge_figures,
     judge_tables,
@@ -31,6 +36,7 @@ from bench_lib.score.aggregate import OVERALL
 from bench_lib.score.family import akin
 from bench_lib.tasks import AR
 
+ELSEWHERE = Table("", (), (), absent="StreamArena has none: its answers are right or wrong.")
 RULE_JUDGE = "the dollhouse's rule judge: it compares sentences with the reference, it is no model"
 
 
@@ -69,6 +75,9 @@ def _kinship(job: Judging) -> str:
 @section("What passed the gate", "Only these replies are sent to the judge.")
 def gate(job: Judging) -> Iterator[Piece]:
     """Counts of scored, passed, judged and waiting replies."""
+    if job.material.arena:
+        yield arena_tables.outcomes(job.material)
+        return
     yield judge_tables.gate(job.material)
 
 
@@ -133,6 +142,9 @@ def _cost(job: Judging) -> Table:
 def distribution(job: Judging) -> Iterator[Piece]:
     """The distribution of scores and of the judge's marks."""
     verdicts = job.of(job.judge)
+    if job.material.arena:
+        yield arena_tables.verdicts(job.material, verdicts)
+        return
     yield judge_figures.distribution(job.material, verdicts)
     yield judge_tables.checks(verdicts)
 
@@ -140,30 +152,40 @@ def distribution(job: Judging) -> Iterator[Piece]:
 @section("Gated Judge")
 def scores(job: Judging) -> Iterator[Piece]:
     """The main scores."""
+    if job.material.arena:
+        name = job.material.params.name or job.material.params.method
+        yield arena_figures.accuracy({name: job.material})
+        yield arena_tables.capabilities(job.material)
+        return
     yield judge_tables.scores(job.material)
 
 
 @section("Decisions")
 def decisions(job: Judging) -> Iterator[Piece]:
     """Decision balanced accuracy."""
-    yield judge_tables.decisions(job.material)
+    yield ELSEWHERE if job.material.arena else judge_tables.decisions(job.material)
 
 
 @section("Quality after the gate")
 def quality(job: Judging) -> Iterator[Piece]:
     """Response quality with pass rates."""
-    yield judge_tables.quality(job.material)
+    yield ELSEWHERE if job.material.arena else judge_tables.quality(job.material)
 
 
 @section("Beside what needs no video", "Constant replies and learnt priors on the same asks.")
 def baselines(job: Judging) -> Iterator[Piece]:
     """Shortcut baselines."""
-    yield analysis_tables.baselines(job.material)
+    yield ELSEWHERE if job.material.arena else analysis_tables.baselines(job.material)
 
 
 @section("What the scores hang on", "Distance, gap, evidence and history; and when it spoke.")
 def strata(job: Judging) -> Iterator[Piece]:
     """Every score by stratum, failures by history, interventions in time."""
+    if job.material.arena:
+        runs = {job.material.params.name or job.material.params.method: job.material}
+        yield arena_tables.strata(runs)
+        yield arena_acts.timings(runs)
+        return
     first, *rest = analysis.of(job.material)
     yield first
     yield analysis.format_failures(job.material)
@@ -173,6 +195,9 @@ def strata(job: Judging) -> Iterator[Piece]:
 @section("Failures by kind")
 def failed(job: Judging) -> Iterator[Piece]:
     """Unreadable replies, and replies without a verdict."""
+    if job.material.arena:
+        yield arena_tables.unjudged(job.material)
+        return
     yield judge_tables.format_failures(job.material)
     yield judge_tables.judge_failures(job.material)
 
@@ -204,7 +229,8 @@ def write(job: Judging) -> Section:
     for part in whole.sections:
         for made in part.tables:
             files += [(place, made.title) for place in exports.save(made, home)]
-    files.append((_strata(job, home / "scores_by_stratum.csv"), "every score in every stratum"))
+    if not material.arena:
+        files.append((_strata(job, home / "scores_by_stratum.csv"), "every score in every stratum"))
     rows = tuple(Row((Cell(paths.short(place)), Cell(what))) for place, what in files)
     return Section(title, pieces=(Table(title, ("file", "what it holds"), rows, texts=2),))
 
@@ -225,18 +251,22 @@ def of(job: Judging) -> Page:
     material = job.material
     verdicts = sum(v.score is not None for v in job.of(job.judge))
     name = material.params.name or material.params.method
+    parts = [gate(job), calls(job), distribution(job), scores(job)]
+    if material.arena:
+        parts[0] = replace(parts[0], title="What was asked", note="")
+        parts[3] = replace(parts[3], title="Accuracy")
+    else:
+        parts += [baselines(job), decisions(job), quality(job)]
+    parts += [strata(job), failed(job), audit(job), prompt(job)]
     return Page(
         "Judge report",
         f"{name} on {material.params.source}, judged",
         f"{plural(verdicts, 'verdict')} of {job.judge} · {material.params.condition} condition",
-        (
-            gate(job), calls(job), distribution(job), scores(job), baselines(job), decisions(job),
-            quality(job), strata(job), failed(job), audit(job), prompt(job),
-        ),
+        tuple(parts),
         tuple(caveats(material)),
         tuple(_tiles(job)),
         (("Run and judge", _facts(job)),),
-    )  # fmt: skip
+    )
 
 
 def _tiles(job: Judging) -> Iterator[Tile]:
@@ -244,6 +274,9 @@ def _tiles(job: Judging) -> Iterator[Tile]:
     cases = len(job.cases())
     done = len({(v.candidate, v.probe) for v in job.of(job.judge) if v.score is not None})
     yield Tile("judged", f"{done:,}", f"of {plural(cases, 'passed reply', 'passed replies')}")
+    if job.material.arena:
+        yield from header.scores(job.material)
+        return
     lines = {
         "Gated Judge": (line(found.capabilities, AR), "mean of the adaptive tasks"),
         "Decisions": (line(found.decisions, POOLED, "balanced accuracy"), "balanced accuracy"),

@@ -45,7 +45,8 @@ class Row:
 class Table:
     """A table with its heading row, or the reason why there is none.
 
-    The first `texts` columns hold words, the others numbers.
+    The first `texts` columns hold words, the others numbers; `stacked` sets what is small below
+    the number instead of beside it.
     """
 
     title: str
@@ -54,6 +55,7 @@ class Table:
     note: str = ""
     texts: int = 1
     absent: str = ""
+    stacked: bool = False
     reasons: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:

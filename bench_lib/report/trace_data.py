@@ -19,7 +19,7 @@ from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.log import Entry
 
 CROP = "crop@"
-THUMBS = 12
+THUMBS = 8
 """Frames of a call that are shown; the rest is counted."""
 WORKERS = {
     "front": "Front: answers, delegates, starts and ends monitors",

@@ -88,7 +88,8 @@ def _watches(story: Story, last_s: float) -> dict[str, tuple[float, float, list[
         key = str(entry.body.get("id", ""))
         if entry.kind == "monitor" and entry.body["what"] == "started":
             condition = str(entry.body["condition"])
-            told = condition if len(condition) < 32 else f"… {condition[-30:]}"
+            short = condition[-30:].partition(" ")[2]
+            told = condition if len(condition) < 32 or not short else f"… {short}"
             begun[key] = f"{key} {told}", entry.recorded_s
         elif entry.kind == "monitor" and entry.body["what"] in ("ended", "cancelled"):
             ended[key] = entry.recorded_s

@@ -36,6 +36,7 @@ NAMES = {
 }
 """Names of strata that are columns of names already, in their order."""
 BINS["probe_history_h"] = BINS["history_h"]
+BINS["segments"] = BINS["evidence_items"]
 """Lower edges (included) and names of the bins of each numeric stratum."""
 STRATA = ("distance", "gap_h", "day", "evidence_items", "evidence_sessions", "source", "history_h")
 """Columns by which every score can be split."""

@@ -123,7 +123,15 @@ def test_an_unjudged_run_has_bounds_and_a_command(made: Arena, outputs: Path) ->
     assert "gate" not in re.sub(r"<style>.*?</style>", "", page, flags=re.S).lower()
     judging = Judging.open(JudgeParams(run=job.run.folder.name))
     assert "judge_arena" in str(judge_page.run(judging)._repr_html_())
+    for section in (judge_page.gate, judge_page.distribution, judge_page.decisions):
+        assert section(judging).pieces
+    with pytest.raises(BenchError):
+        Judging.open(JudgeParams(run=job.run.folder.name, variants=["padded"]))
     judging.execute(progress=False)
+    judge_page.write(judging)
+    whole = judge_page.path(judging).read_text()
+    assert "Gated" not in whole
+    assert "Verdicts by capability" in whole
     assert not data.reread(job.run.folder).scored.rows["unjudged"].any()
 
 
@@ -192,7 +200,7 @@ def test_a_mission_is_all_calls_of_its_question(made: Arena) -> None:
     assert all(c["t_s"] == tool.probes[0].t_s for c in calls)
     for call, shown in zip(calls, story.exchanges(calls), strict=True):
         assert shown.asked == call["text"]
-        assert len(shown.shown) == min(12, len(call["shown"]))
+        assert len(shown.shown) == min(8, len(call["shown"]))
         assert all(p.source for p in shown.shown)
     watch = next(c for c in story.candidates if c.task == "Pro")
     assert [c["worker"] for c in story.of_question(watch)] == ["front"]
