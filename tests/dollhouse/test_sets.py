@@ -50,7 +50,6 @@ def test_it_is_rendered_one_trajectory_at_a_time(
     sources.prepare(one)
     assert all(Path(s.spans[0].file).exists() for s in (*one.sessions, *one.between))
     assert not any(Path(s.spans[0].file).exists() for s in two.sessions)
-    assert library.fact_store(one).exists()
     monkeypatch.setattr(dollhouse, "_undrawn", {})
     with pytest.raises(BenchError, match="was not loaded in this process"):
         sources.prepare(two)
