@@ -47,7 +47,7 @@ def by_rules(materials: Iterable[Material]) -> bool:
         for material in materials
         if material.arena
         and material.params.source.startswith("dollhouse")
-        and not material.judged.judge
+        and material.judged.judge.partition("-")[0] in ("", "ideal")
         and material.scored.rows["unjudged"].any()
     ]
     for material in waiting:

@@ -13,12 +13,16 @@ from bench_lib.report.data import Material
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import plural
 from bench_lib.report.theme import INK, MUTED, Figure, colour, sheet
+from bench_lib.streammind import trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 Key = tuple[str, str]
+SOON_S = 1.0
+"""An agent's answer to an instruction comes within so many seconds of the video."""
+TURNED_DOWN = "; the agent's record: it turned the instruction down, all its monitors were taken"
 
 
 def table(job: Ablation) -> Table:
@@ -107,13 +111,14 @@ def misses(job: Ablation) -> Table:
         return Table(title, (), (), absent=f"{first} missed none of {done:,} scored asks.{rest}")
     known = {s: right(m) for s in others if (m := job.found.get((s, condition))) is not None}
     tasks = {(r.candidate, r.probe): r.task for r in base.responses}
+    turned_down = _turned_down(base)
     rows = []
     for key in wrong:
         good = [s for s, values in known.items() if values.get(key) == 1]
         cells = (
             Cell(key[0] if key[1] == "q" else f"{key[0]}, {key[1]}"),
             Cell(tasks[key]),
-            Cell(_why(base, key)),
+            Cell(_why(base, key) + (TURNED_DOWN if key[0] in turned_down else "")),
             Cell(", ".join(good)) if good else dash("none of the systems that have run"),
         )
         rows.append(Row(cells, colour=colour(base.bench.task(tasks[key]).capability)))
@@ -123,6 +128,19 @@ def misses(job: Ablation) -> Table:
     note += " limit and is right lays the miss to that limit."
     columns = ("ask", "task", "what happened", f"right with ({condition.replace('_', ' ')})")
     return Table(title, columns, tuple(rows), note, texts=4)
+
+
+def _turned_down(material: Material) -> set[str]:
+    """Candidates whose instruction an agent turned down because all its monitors were taken."""
+    found = set()
+    for name in trace.traced(material.run) if material.arena else ():
+        entries, _ = trace.memory(material.run, name)
+        refused = [e for e in entries if e.kind == "monitor" and e.body["what"] == "refused"]
+        for (candidate, _probe), (trajectory, ask) in material.asks.items():
+            watches = trajectory.id == name and material.bench.task(ask.candidate.task).watches
+            if watches and any(abs(e.recorded_s - ask.probe.t_s) < SOON_S for e in refused):
+                found.add(candidate)
+    return found
 
 
 def right(material: Material) -> dict[Key, float]:
