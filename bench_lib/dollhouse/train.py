@@ -39,7 +39,7 @@ STAGES = {
     "captions": Stage("captions", 3_000, 1.5e-3, ("content", 0.97)),
     "stories": Stage("stories", 4_000, 1.5e-3),
     "vision": Stage("vision", 4_500, 1.5e-3),
-    "seen": Stage("seen", 1_500, 6e-4),
+    "seen": Stage("seen", 1_000, 6e-4),
 }
 """In their order; about two hours on one free core."""
 MIXES = {

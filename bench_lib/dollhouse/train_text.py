@@ -125,7 +125,8 @@ def states_of(
         output_attentions=True,
     )
     said = lot.said[:, 1:]
-    looks = [layer.transpose(1, 2)[:, :-1][said] for layer in out.attentions]
+    # Attention is only told by a model that was opened for training (`train.blank`).
+    looks = [layer.transpose(1, 2)[:, :-1][said] for layer in out.attentions or ()]
     return out.last_hidden_state[:, :-1][said], lot.x[:, 1:][said], looks
 
 
@@ -173,4 +174,6 @@ def loss(
     if heavy is not None:
         weight[torch.isin(wanted, heavy.to(device))] = _HEAVY
     value = (value * weight).sum() / weight.sum()
-    return value + _AIM * aim(looks, lot, bank), right, wanted
+    if looks:
+        value = value + _AIM * aim(looks, lot, bank)
+    return value, right, wanted

@@ -29,7 +29,7 @@ ARGS = {
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def backbone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backbone:
-    if request.param.startswith("tiny-untrained"):
+    if request.param.startswith("tiny"):
         return backbones.load(request.param, device="cpu")
     folder = tmp_path_factory.mktemp(request.param)
     write = {
