@@ -59,6 +59,7 @@ def gains(job: Ablation) -> Iterator[Piece]:
 def misses(job: Ablation) -> Iterator[Piece]:
     """Ask by ask."""
     yield ablation_single.misses(job)
+    yield ablation_single.limits(job)
 
 
 @section("Evidence availability", "Does a system know what it cannot know?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -92,6 +93,41 @@ def _bar(axes: Axes, place: int, one: pd.Series | None, shade: str) -> None:
     axes.text(one["value"] + (-2 if inside else 2), place, f"{one['value']:.0f}", va="center",
               ha="right" if inside else "left", fontsize=7.5,
               color="white" if inside else INK)  # fmt: skip
+
+
+LIMITS = {
+    "frames_gone": "frames that were wanted and gone",
+    "monitor_skipped": "checks skipped, the one before under way",
+    "memory_writer_skipped": "writer ticks skipped",
+    "router_out_of_rounds": "missions out of rounds",
+    "recall_out_of_rounds": "recalls out of rounds",
+    "search_out_of_rounds": "searches out of rounds",
+}
+"""Counters that say that a limit was met, whether or not it cost an answer."""
+
+
+def limits(job: Ablation) -> Table:
+    """How often each system met a limit, by its counters."""
+    title = "Limits that were met"
+    counts: dict[str, Counter[str]] = {}
+    for system in job.systems:
+        material = job.found.get((system, job.params.conditions[0]))
+        if material is not None:
+            counts[system] = Counter()
+            for own in (*(r["counters"] for r in material.sessions),
+                        *(r.counters for r in material.responses)):  # fmt: skip
+                counts[system].update({name: own[name] for name in LIMITS if name in own})
+    shown = [name for name in LIMITS if any(found[name] for found in counts.values())]
+    if not shown:
+        return Table(title, (), (), absent="No counter says that a limit was met.")
+    rows = tuple(
+        Row((Cell(system), *(Cell(f"{found[name]:,}") for name in shown)))
+        for system, found in counts.items()
+    )
+    note = (
+        "A limit that is met need not cost an answer: what is gone as a frame may stand in words."
+    )
+    return Table(title, ("system", *(LIMITS[name] for name in shown)), rows, note)
 
 
 def misses(job: Ablation) -> Table:

@@ -287,6 +287,13 @@ def test_06_shows_scores_and_misses_of_streamarena(made: Arena) -> None:
     assert len(missed.rows) == int((rows["value"] == 0).sum())
     assert all("streammind" in row.cells[3].text for row in missed.rows)
     assert "no run yet" in ablation_page.of(job).html
+    assert "No counter" in ablation_single.limits(job).absent
+    response = job.found["streammind", "standard"].responses[0]
+    gone = response.model_copy(update={"counters": {"frames_gone": 7}})
+    job.found["streammind", "standard"].__dict__["responses"] = (gone,)
+    table = ablation_single.limits(job)
+    assert cells(table, "streammind")[ablation_single.LIMITS["frames_gone"]] == "7"
+    assert cells(table, "offline_mllm")[ablation_single.LIMITS["frames_gone"]] == "0"
 
 
 def test_09_leaves_streamarena_to_08(made: Arena) -> None:
