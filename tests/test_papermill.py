@@ -14,9 +14,11 @@ ROOT = Path(__file__).parent.parent
 QUICK = ["-p", "source", "dollhouse-small", "-p", "limit", "1", "-y", "tasks: [ER, PRM]"]
 
 
-def papermill(*words: str, outputs: Path, stdout=subprocess.PIPE, **more) -> subprocess.Popen:
+def papermill(
+    *words: str, outputs: Path, stdout=subprocess.PIPE, notebook: str = "03_eval", **more
+) -> subprocess.Popen:
     environment = {**os.environ, "BENCH_OUTPUTS": str(outputs)}
-    command = [sys.executable, "-m", "papermill", "notebooks/03_eval.ipynb", *words]
+    command = [sys.executable, "-m", "papermill", f"notebooks/{notebook}.ipynb", *words]
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True,
         stdin=subprocess.DEVNULL, **more,
@@ -79,3 +81,15 @@ def test_a_mistake_is_one_clear_line(outputs: Path, words: list[str], said: str)
     assert last.startswith("BenchError: "), last
     assert said in last
     assert not list(outputs.glob("runs/*/responses.*"))
+
+
+@pytest.mark.slow
+def test_08_makes_judges_and_shows_its_runs(outputs: Path) -> None:
+    words = ["-y", "shared: {trajectories: [dollhouse-arena-small-003], limit: 1}"]
+    job = papermill(str(outputs / "08.ipynb"), *words, outputs=outputs, notebook="08_streamarena")
+    _, err = job.communicate(timeout=600)
+    assert job.returncode == 0, err
+    page = (outputs / "08_streamarena-household.html").read_text()
+    assert all(name in page for name in ("streammind", "offline_mllm", "aura"))
+    assert "One mission, round by round" in page
+    assert len(list(outputs.glob("runs/*/verdicts.*.jsonl"))) == 3

@@ -13,10 +13,15 @@ import yaml
 from bench_lib.ablating import SYSTEMS, Ablation
 from bench_lib.errors import BenchError
 from bench_lib.params import bind
-from bench_lib.params_scores import AblationParams, CompareParams, JudgeParams, changed
+from bench_lib.params_scores import AblationParams, ArenaParams, CompareParams, JudgeParams, changed
 
 ROOT = Path(__file__).parent.parent
-RECORDS = {"04_judge": JudgeParams, "06_ablations": AblationParams, "09_compare": CompareParams}
+RECORDS = {
+    "04_judge": JudgeParams,
+    "06_ablations": AblationParams,
+    "08_streamarena": ArenaParams,
+    "09_compare": CompareParams,
+}
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -39,13 +39,13 @@ STAGES = {
     "captions": Stage("captions", 3_000, 1.5e-3, ("content", 0.97)),
     "stories": Stage("stories", 4_000, 1.5e-3),
     "vision": Stage("vision", 4_500, 1.5e-3),
-    "seen": Stage("seen", 1_000, 6e-4),
+    "seen": Stage("seen", 1_800, 1e-3),
 }
 """In their order; about two hours on one free core."""
 MIXES = {
     "captions": {"caption": 0.75, "look_up": 0.25},
     "stories": {"now": 0.38, "recall": 0.34, "watch": 0.06, "look_up": 0.22},
-    "seen": {"now": 0.42, "recall": 0.38, "history": 0.04, "watch": 0.12, "look_up": 0.04},
+    "seen": {"now": 0.46, "recall": 0.38, "history": 0.04, "watch": 0.08, "look_up": 0.04},
 }
 """What the stages of stories are mixed from; see `Teacher`."""
 SPOKEN_WORLDS, SEEN_WORLDS = 600, 100

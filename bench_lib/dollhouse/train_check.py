@@ -34,14 +34,17 @@ FIRST_SEED = 500_000
 NOW = ("ACR", "CT", "OCR", "STU")
 RECALL = ("ER", "EST", "TR")
 DECIDE = ("ERA", "RCR", "PRM", "MPA", "TPG")
-RUNS = {
-    "perception": ("simplestream", "standard", NOW),
-    "oracle": ("raw_video", "oracle", RECALL),
-    "no memory": ("simplestream", "standard", RECALL),
-    "history": ("raw_video", "standard", RECALL),
-    "decisions": ("raw_video", "oracle", DECIDE),
+RUNS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "perception": ("simplestream", NOW, {}),
+    "no memory": ("simplestream", RECALL, {}),
+    "oracle": ("raw_video", RECALL, {"condition": "oracle"}),
+    "history": ("raw_video", RECALL, {}),
+    "emptied": ("raw_video", RECALL, {"memory": "empty"}),
+    "decisions": ("raw_video", DECIDE, {"condition": "oracle"}),
 }
-"""What is measured: name, method, condition, tasks."""
+"""What is measured: name, method, tasks, and what is fed."""
+PAIRS = (("history", "no memory"), ("oracle", "history"), ("history", "emptied"))
+"""Which run must be better than which, fixed before anything was measured."""
 
 
 def unseen(worlds: int) -> str:
@@ -86,11 +89,10 @@ def sight(backbone: Backbone, worlds: int) -> pd.DataFrame:
 
 def answers(spec: str, source: str, run: str, limit: int) -> pd.DataFrame:
     """One row per ask of a run: trajectory, task, polarity, whether right, status."""
-    method, condition, tasks = RUNS[run]
+    method, tasks, fed = RUNS[run]
     done = Evaluation.open(
         EvalParams(
             method=method,
-            condition=condition,
             source=source,
             backbone=spec,
             tasks=list(tasks),
@@ -99,6 +101,7 @@ def answers(spec: str, source: str, run: str, limit: int) -> pd.DataFrame:
             limit=limit,
             states="none",
             name=f"tiny-{run.replace(' ', '-')}",
+            **fed,  # type: ignore[arg-type]
         ),
         "check",
     )
@@ -109,9 +112,10 @@ def answers(spec: str, source: str, run: str, limit: int) -> pd.DataFrame:
         right = reply.option == keys[reply.candidate].answer
         if reply.task in DECIDE:
             right = reply.decision == {"positive": "INTERVENE"}.get(reply.polarity or "", "SILENT")
-        row = (reply.trajectory, reply.task, reply.polarity or "", float(right), reply.status)
-        rows.append((*row, reply.raw_text))
-    return pd.DataFrame(rows, columns=["trajectory", "task", "polarity", "right", "status", "raw"])
+        row = (reply.trajectory, reply.candidate, reply.task, reply.polarity or "", float(right))
+        rows.append((*row, reply.status))
+    columns = ["trajectory", "candidate", "task", "polarity", "right", "status"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def estimate_of(frame: pd.DataFrame) -> Estimate:
@@ -128,8 +132,9 @@ def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
     _line("letter look-up", letters(backbone))
     for field, part in sight(backbone, min(worlds, 20)).groupby("task"):
         _line(f"tower: {field}", estimate_of(part))
+    kept = {}
     for run in runs:
-        found = answers(spec, source, run, limit)
+        kept[run] = found = answers(spec, source, run, limit)
         if run == "decisions":
             # Balanced: both polarities count alike, whatever their numbers.
             for task, part in found.groupby("task"):
@@ -141,6 +146,11 @@ def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
             _line(f"{run}: {task}", estimate_of(part))
         broken = (found["status"] == "unparsed").sum()
         print(f"| {run}: unparsed | {100 * broken / len(found):.1f} | | {len(found)} | |")
+    for better, worse in PAIRS:
+        if better in kept and worse in kept:
+            both = kept[better].merge(kept[worse], on=["trajectory", "candidate", "task"])
+            gain = both.assign(right=both["right_x"] - both["right_y"])
+            _line(f"{better} minus {worse}", estimate_of(gain))
 
 
 def _line(name: str, e: Estimate) -> None:

@@ -56,7 +56,9 @@ def method(clusters: int, **args: object) -> FlashVstream:
     flash = FlashVstream(temporal_length=2 * clusters, spatial_length=6, **args)
     # Embeddings that let a token's features be told: their sum and their first number.
     served = SimpleNamespace(
-        id="tiny", project=lambda f: torch.stack((f[:, 0].sum((-1, -2)), f[:, 0, :, 0, 0]), -1)
+        id="tiny",
+        one_size=False,
+        project=lambda f: torch.stack((f[:, 0].sum((-1, -2)), f[:, 0, :, 0, 0]), -1),
     )
     return flash.attach(served)
 

@@ -37,7 +37,9 @@ def groups_of(video: np.ndarray, sessions: list[int]) -> list[Group]:
 
 
 def served(method: Fluxmem, width: int) -> Fluxmem:
-    return method.attach(SimpleNamespace(hidden=width, device=torch.device("cpu")))
+    return method.attach(
+        SimpleNamespace(hidden=width, frames_per_grid=2, device=torch.device("cpu"))
+    )
 
 
 def assert_left(group: Group, expected: loops.Left) -> None:

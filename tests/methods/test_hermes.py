@@ -134,7 +134,7 @@ def released() -> tuple[list[np.ndarray], CacheState]:
 
 LLAVA = Hermes(
     shallow=0.2, recency_from=1.0, recency_to=0.1, decay_from=20.0, decay_to=0.5, kv_size=16
-).attach(SimpleNamespace(device=torch.device("cpu")))
+).attach(SimpleNamespace(frames_per_grid=2, device=torch.device("cpu")))
 
 
 def kept_of_release() -> tuple[CacheState, CacheState, list[torch.Tensor]]:

@@ -79,7 +79,11 @@ def test_the_release_keeps_the_same_entries(form: str) -> None:
     layers, heads, d, fixed, lattice, grids = 8, 2, 6, 4, (3, 4), 16
     cells = lattice[0] * lattice[1]
     method = InfinipotV(block_grids=16, keep_grids=12, pooling=form == "pooled")
-    method.attach(SimpleNamespace(layers=layers, kv_heads=heads, device=torch.device("cpu")))
+    method.attach(
+        SimpleNamespace(
+            frames_per_grid=2, layers=layers, kv_heads=heads, device=torch.device("cpu")
+        )
+    )
     random = np.random.default_rng(13)
     for pooling in ("plain", "pooled"):
 
