@@ -49,4 +49,4 @@ lab: $(READY)
 	$(SYSTEM_PYTHON) bench_lib/install.py .venv
 
 clean:
-	rm -rf outputs/runs outputs/cache outputs/09_compare-* outputs/06_ablations-* outputs/*.ipynb outputs/*.html
+	rm -rf outputs/runs outputs/cache outputs/09_compare-* outputs/06_ablations-* outputs/08_streamarena-* outputs/*.ipynb outputs/*.html
