@@ -124,6 +124,12 @@ def estimate_of(frame: pd.DataFrame) -> Estimate:
     return estimate(Cells.of(scored, "score", "all"), pooled)
 
 
+def gain(better: pd.DataFrame, worse: pd.DataFrame) -> Estimate:
+    """How much more is right in one run than in another on the same asks, in per cent."""
+    both = better.merge(worse, on=["trajectory", "candidate", "task"], validate="one_to_one")
+    return estimate_of(both.assign(right=both["right_x"] - both["right_y"]))
+
+
 def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
     """Print a Markdown table of what is reached."""
     source = unseen(worlds)
@@ -148,9 +154,7 @@ def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
         print(f"| {run}: unparsed | {100 * broken / len(found):.1f} | | {len(found)} | |")
     for better, worse in PAIRS:
         if better in kept and worse in kept:
-            both = kept[better].merge(kept[worse], on=["trajectory", "candidate", "task"])
-            gain = both.assign(right=both["right_x"] - both["right_y"])
-            _line(f"{better} minus {worse}", estimate_of(gain))
+            _line(f"{better} minus {worse}", gain(kept[better], kept[worse]))
 
 
 def _line(name: str, e: Estimate) -> None:
