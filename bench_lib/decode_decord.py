@@ -112,14 +112,11 @@ def agreeing(file: str, alive: Callable[[], None]) -> DecordReader | None:
     """A decord reader if it agrees with PyAV on this file, else None.
 
     Compared: number and times of pictures, and the pixels of the first picture (decord garbles
-    rotated ones, and gives other colours for 10 bits). A truncated file is left to PyAV: the last
-    picture before the damage is at times decord's last but one.
+    rotated ones, and gives other colours for 10 bits).
     """
     try:
         from decord import DECORDError
     except ImportError:  # not built for this platform
-        return None
-    if inspect_file(file).truncated:
         return None
     stamps: list[int] = []
     with opened(file) as container:

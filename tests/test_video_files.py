@@ -7,9 +7,9 @@ from typing import Any
 
 import av
 import numpy as np
-import psutil
 import pytest
 from barcode import RATE, expected, number, seen, session, write
+from decoders import decoders
 
 from bench_lib import decode_client, video
 from bench_lib.errors import BenchError
@@ -177,7 +177,7 @@ def test_neither_looking_at_a_file_nor_jumping_into_it_reads_it_whole(
     assert size > 2_000_000
     decode_client.end_idle()
     inspect(tmp_path / name)
-    (worker,) = psutil.Process().children()
+    (worker,) = decoders()
     looked = worker.io_counters().read_chars
     assert seen(session((file, 0, 100)), 1, [(90, 92)]) == {90: 90, 91: 91}
     jumped = worker.io_counters().read_chars
@@ -273,7 +273,9 @@ def test_a_truncated_file_gives_its_good_pictures_first(
     assert file.name in str(error)
     last = round(info.last_s * 10)
     assert max(got) <= last + 1
-    assert {k: n for k, n in got.items() if k <= last} == {k: k for k in range(last + 1)}
+    # The very last one may be half there: then the one before it is shown.
+    assert got[last] in (last, last - 1)
+    assert {k: n for k, n in got.items() if k < last} == {k: k for k in range(last)}
     # What ends before the damage is whole.
     assert seen(session((file, 0, 4)), 10, reader=reader) == {k: k for k in range(40)}
 

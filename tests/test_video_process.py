@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 from barcode import number, seen, session, write
+from decoders import decoders
 
 from bench_lib import decode_client, decode_feed
 from bench_lib.schema import Session
@@ -78,7 +79,7 @@ def test_closing_early_leaves_nothing(recorded: Session) -> None:
 def test_a_process_is_used_again_and_few_are_kept(recorded: Session) -> None:
     def used() -> int:
         seen(recorded, 1)
-        (child,) = psutil.Process().children()
+        (child,) = decoders()
         return child.pid
 
     first = used()
@@ -88,7 +89,7 @@ def test_a_process_is_used_again_and_few_are_kept(recorded: Session) -> None:
     for stream in streams:
         list(stream)
         stream.close()
-    assert len(psutil.Process().children()) <= decode_client.IDLE_LIMIT
+    assert len(decoders()) <= decode_client.IDLE_LIMIT
     os.kill(first, signal.SIGKILL)  # dies while idle: the next pass does not notice
     assert len(seen(recorded, 1)) == 30
 
@@ -97,7 +98,7 @@ def test_a_killed_process_is_an_error_and_not_a_hang(recorded: Session) -> None:
     with open_session(recorded, 10, [(0, 30)], BIG) as stream:
         samples = iter(stream)
         next(samples)
-        (child,) = psutil.Process().children()
+        (child,) = decoders()
         child.kill()
         with pytest.raises(VideoError, match="film") as error:
             list(samples)
@@ -113,7 +114,7 @@ def test_a_process_that_stands_still_is_ended(
     with open_session(recorded, 10, [(0, 30)], BIG, timeout_s=2) as stream:
         samples = iter(stream)
         next(samples)
-        (child,) = psutil.Process().children()
+        (child,) = decoders()
         child.suspend()
         with pytest.raises(VideoError, match="film") as error:
             list(samples)

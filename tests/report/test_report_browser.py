@@ -31,7 +31,7 @@ def test_a_page_asks_for_nothing_and_draws_every_figure(full_page, browser, tmp_
     shown(browser, full_page, tmp_path)
     assert browser.requests == []
     figures = browser.drawn()
-    assert len(figures) == 6
+    assert len(figures) == 7
     assert all(f["drawn"] and f["width"] > 200 and f["height"] > 100 for f in figures), figures
     assert all(len(f["label"]) > 30 for f in figures)
     assert browser.value("document.images.length") == browser.value(
@@ -131,7 +131,7 @@ def test_hostile_text_is_shown_and_never_runs(build, browser, tmp_path):
     text = browser.value("document.body.textContent")
     for line in HOSTILE:
         assert line in text
-    assert len(browser.drawn()) == 6
+    assert len(browser.drawn()) == 7
 
 
 def test_the_browser_would_notice_text_that_runs(full_page, browser, tmp_path):

@@ -178,7 +178,7 @@ def test_a_check_sees_no_frame_after_its_tick_and_its_stamp_stands():
 def test_a_watch_takes_words_and_a_time_only():
     method = methods.load("streammind")
     names = method.watch.__code__.co_varnames[: method.watch.__code__.co_argcount]
-    assert names == ("self", "note", "qid")
+    assert names == ("self", "note", "key")
     assert {f.name for f in dataclasses.fields(Note)} == {"session", "t_s", "text", "wall_s"}
 
 
