@@ -10,10 +10,10 @@ found. Blocks stand in time order at contiguous positions. The answer is read af
 Deviations: the release's block is a frame of 196 tokens, as here on LLaVA-OneVision; on the Qwen
 families it is a grid of two frames, of at most as many tokens; on three axes "contiguous" means
 that each block keeps its own layout and starts where the one before ends, as images in one prompt
-do. Until the window has filled once, the release attends to the system prompt at its true distance and for a few entries
-after that twice; here every entry attends to it once. Retrieval reads the request as it is put,
-options and reply format included, with what was said before: a query holds no bare question. The
-marker of a session precedes its first retrieved block.
+do. Until the window has filled once, the release attends to the system prompt at its true distance
+and for a few entries after that twice; here every entry attends to it once. Retrieval reads the
+request as it is put, options and reply format included, with what was said before: a query holds no
+bare question. The marker of a session precedes its first retrieved block.
 """
 
 from __future__ import annotations
