@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 NOTE = Path(__file__).parent / "passed.txt"
 WATCHED = (
-    "bench_lib/chat", "bench_lib/backbones", "bench_lib/dollhouse/checkpoint",
+    "bench_lib/chat", "bench_lib/backbones", "bench_lib/dollhouse/checkpoint/model.safetensors",
     "bench_lib/dollhouse/tiny.py", "requirements.lock", "bench_lib/install.py", "tests/served",
 )  # fmt: skip
 
