@@ -12,7 +12,6 @@ from bench_lib.report import ablation_single, ablation_tables, exports, missing
 from bench_lib.report.ablation_tables import value
 from bench_lib.report.caveats import Caveat
 from bench_lib.report.sections import Listing, Page, Piece, Section, section
-from bench_lib.report.tables import Cell, Row, Table
 from bench_lib.report.text import plural
 from bench_lib.report.theme import Figure, sheet
 
@@ -165,13 +164,7 @@ def caveats(job: Ablation) -> tuple[Caveat, ...]:
 
 def write(job: Ablation) -> Section:
     """Write the report, and every table as CSV and LaTeX."""
-    title = "Written"
     if job.absent:
-        return Section(title, absent=f"Nothing. {job.absent}")
-    page, home = of(job), paths.outputs() / f"06_ablations-{job.params.name}"
-    files = [page.save(home.with_name(f"{home.name}.html"))]
-    for part in page.sections:
-        for made in part.tables:
-            files += exports.save(made, home)
-    rows = tuple(Row((Cell(paths.short(path)),)) for path in files)
-    return Section(title, "", (Table(title, ("file",), rows),))
+        return Section("Written", absent=f"Nothing. {job.absent}")
+    home = paths.outputs() / f"06_ablations-{job.params.name}"
+    return exports.written(exports.save_page(of(job), home))

@@ -115,16 +115,10 @@ def of(job: Arena) -> Page:
 
 def write(job: Arena) -> Section:
     """Write the report, and every table as CSV and LaTeX."""
-    title = "Written"
     if job.absent:
-        return Section(title, absent=f"Nothing. {job.absent}")
-    page, home = of(job), paths.outputs() / f"08_streamarena-{job.params.name}"
-    files = [page.save(home.with_name(f"{home.name}.html"))]
-    for part in page.sections:
-        for made in part.tables:
-            files += exports.save(made, home)
-    rows = tuple(Row((Cell(paths.short(path)),)) for path in files)
-    return Section(title, "", (Table(title, ("file",), rows),))
+        return Section("Written", absent=f"Nothing. {job.absent}")
+    home = paths.outputs() / f"08_streamarena-{job.params.name}"
+    return exports.written(exports.save_page(of(job), home))
 
 
 def report(material: Material) -> str:

@@ -146,17 +146,11 @@ def of(job: Comparison) -> Page:
 
 def write(job: Comparison) -> Section:
     """Write the report, and every table as CSV and LaTeX."""
-    title = "Written"
     if job.absent:
-        return Section(title, absent=f"Nothing. {job.absent}")
-    page, home = of(job), paths.outputs() / f"09_compare-{job.params.name}"
-    files = [page.save(home.with_name(f"{home.name}.html"))]
-    for part in page.sections:
-        for made in part.tables:
-            files += exports.save(made, home)
-    files.append(_long(job, home / "all-scores.csv"))
-    rows = tuple(Row((Cell(paths.short(path)),)) for path in files)
-    return Section(title, "", (Table(title, ("file",), rows),))
+        return Section("Written", absent=f"Nothing. {job.absent}")
+    home = paths.outputs() / f"09_compare-{job.params.name}"
+    files = exports.save_page(of(job), home)
+    return exports.written([*files, (_long(job, home / "all-scores.csv"), "every score")])
 
 
 def _long(job: Comparison, path: Path) -> Path:

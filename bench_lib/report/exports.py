@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
+from bench_lib import paths
 from bench_lib.report.render import write
+from bench_lib.report.sections import Page, Section
 from bench_lib.report.tables import Cell, Row, Table
 
 ESCAPES = {
@@ -19,9 +23,29 @@ ESCAPES = {
 }  # fmt: skip
 
 
-def save(table: Table, folder: Path) -> list[Path]:
-    """Write NAME.csv and NAME.tex; the name is the table's title."""
+def save_page(page: Page, home: Path) -> list[tuple[Path, str]]:
+    """Write a report as HOME.html and its tables into HOME; the files and what they hold.
+
+    Tables of one title, as a page about several runs has them, are numbered.
+    """
+    files = [(page.save(home.with_name(f"{home.name}.html")), "this page")]
+    named: Counter[str] = Counter()
+    for table in (table for part in page.sections for table in part.tables):
+        named[table.title] += 1
+        files += [(file, table.title) for file in save(table, home, named[table.title])]
+    return files
+
+
+def written(files: Iterable[tuple[Path, str]]) -> Section:
+    """Where things were written, as a section of a notebook."""
+    rows = tuple(Row((Cell(paths.short(file)), Cell(what))) for file, what in files)
+    return Section("Written", "", (Table("Written", ("file", "what it holds"), rows, texts=2),))
+
+
+def save(table: Table, folder: Path, number: int = 1) -> list[Path]:
+    """Write NAME.csv and NAME.tex; the name is the table's title, numbered from the second on."""
     name = re.sub(r"\W+", "-", table.title.lower()).strip("-")
+    name += f"-{number}" if number > 1 else ""
     return [
         write(folder / f"{name}.csv", to_csv(table)),
         write(folder / f"{name}.tex", to_latex(table)),

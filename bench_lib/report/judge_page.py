@@ -213,26 +213,19 @@ def audit(job: Judging) -> Iterator[Piece]:
 
 def write(job: Judging) -> Section:
     """Write metrics, the run's own report, and this page; say where they are."""
-    title = "Written"
     if job.absent:
-        return Section(title, absent=f"Nothing. {job.absent}")
+        return Section("Written", absent=f"Nothing. {job.absent}")
     material = job.material
     report = render.save(material)
-    page = path(job)
+    home = path(job).with_suffix("")
     files = [
-        (page, "this page"),
         (report, "the run's report, now with its gated judge scores"),
         (material.run.folder / "metrics.json", "every score with its n"),
     ]
-    whole, home = of(job), page.with_suffix("")
-    whole.save(page)
-    for part in whole.sections:
-        for made in part.tables:
-            files += [(place, made.title) for place in exports.save(made, home)]
+    files = [*exports.save_page(of(job), home), *files]
     if not material.arena:
         files.append((_strata(job, home / "scores_by_stratum.csv"), "every score in every stratum"))
-    rows = tuple(Row((Cell(paths.short(place)), Cell(what))) for place, what in files)
-    return Section(title, pieces=(Table(title, ("file", "what it holds"), rows, texts=2),))
+    return exports.written(files)
 
 
 def path(job: Judging) -> Path:

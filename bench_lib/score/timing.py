@@ -27,14 +27,6 @@ class Window:
     late_s: float = 2.0
 
 
-def first_alert(alerts: Iterable[float], registered_s: float) -> float:
-    """The time of the first alert after the registration; infinity when there is none.
-
-    What was said at the registration itself is its acknowledgement and does not count.
-    """
-    return min((t for t in alerts if t > registered_s), default=math.inf)
-
-
 WINDOW = Window()
 
 

@@ -11,6 +11,7 @@ pictures everywhere.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from bench_lib.dollhouse import library
 from bench_lib.dollhouse.render import Look
@@ -19,6 +20,8 @@ from bench_lib.errors import BenchError
 from bench_lib.schema import Trajectory
 from bench_lib.sources import Dataset
 
+KNOBS: dict[str, Any] = {**vars(Look()), "leak": ""}
+"""What may stand in the source's name (`dollhouse-small?strip=false&noise=8`), with defaults."""
 _undrawn: dict[str, tuple[World, Look]] = {}
 """Worlds loaded without rendering, by the file of their first session."""
 
@@ -31,6 +34,8 @@ def load(data_root: str = "", variant: str = "default", **knobs: object) -> Data
     `light`, `fps`, `size`), or its `seeds`, `totals` or `drawn`; BenchError names the nearest known
     one.
     """
+    # In a source's name knobs are text.
+    knobs = {name: _read(name, v) if isinstance(v, str) else v for name, v in knobs.items()}
     chosen = library.with_knobs(library.find(variant), **knobs)
     trajectories = []
     for seed in chosen.seeds:
@@ -41,6 +46,16 @@ def load(data_root: str = "", variant: str = "default", **knobs: object) -> Data
             _undrawn[trajectory.sessions[0].spans[0].file] = (world, chosen.look)
         trajectories.append(trajectory)
     return Dataset(tuple(trajectories), (), "generated household: answers are exact by design")
+
+
+def _read(name: str, text: str) -> Any:
+    """The value of a knob that came as text; BenchError where it is of another kind."""
+    kind = type(KNOBS.get(name, ""))
+    try:
+        return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        wanted = "true or false" if kind is bool else f"a number ({kind.__name__})"
+        raise BenchError(f"dollhouse knob {name} must be {wanted}, not {text!r}") from None
 
 
 def prepare(trajectory: Trajectory) -> None:

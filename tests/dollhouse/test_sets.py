@@ -86,3 +86,14 @@ def test_unknown_sets_and_impossible_wishes_are_named() -> None:
     greedy = library.with_knobs(LARGE, totals={"TPG": 104 * 5})
     with pytest.raises(BenchError, match="ask for fewer"):
         library.compose(greedy, "large", 0)
+
+
+def test_knobs_stand_in_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    drawn: list[object] = []
+    monkeypatch.setattr(library, "film", lambda world, trajectory, look: drawn.append(look))
+    sources.load("dollhouse-small?strip=false&noise=8&fps=2")
+    assert {(look.strip, look.noise, look.fps) for look in drawn} == {(False, 8.0, 2)}  # type: ignore[attr-defined]
+    for bad, told in (("strip=8", "true or false"), ("fps=much", "a number"), ("nois=1", "noise")):
+        with pytest.raises(BenchError, match=told):
+            sources.load(f"dollhouse-small?{bad}")
