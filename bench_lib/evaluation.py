@@ -59,7 +59,7 @@ class Evaluation:
     def open(cls, params: EvalParams, notebook: str = "03_eval") -> Evaluation:
         """Load data and method, open the run folder; BenchError says what cannot work."""
         method = methods.load(params.method, **_method_args(params))
-        data = sources.load(params.source, params.data_root)
+        data = sources.load(params.source, params.data_root, params.backbone)
         chosen = sources.choose(data.trajectories, params.trajectories)
         if params.question:
             asks = free_question(chosen, params.question, params.at)

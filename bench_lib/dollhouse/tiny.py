@@ -29,6 +29,8 @@ JSON_PIECES = (
     '{"content": "', '", "content": "', '"content"', '{"decision": "SILENT"', "\nSession ",
     '{"decision": "INTERVENE"', "Session", "Video from", " frames", ", from", " S0",
 )  # fmt: skip
+SEEN_FIRST = ('{"seen": "', '", "decision": "')
+"""Pieces of replies that say first what is seen; last, so that all other tokens keep their ids."""
 _CHAT_WORDS = """
     a an about again all already an any are asked asks assistant be because been being best both
     bring but by can choose clearly comes condition consider day decide difference earlier ends
@@ -130,7 +132,9 @@ def vocabulary() -> list[str]:
     words = [*WORDS, *(w for w in _CHAT_WORDS.split() if w not in WORDS)]
     spaced = [variant for word in words for variant in (word, f" {word}") if len(variant) > 1]
     pieces = [p for p in JSON_PIECES if p not in spaced]
-    return list(dict.fromkeys([*sorted(ByteLevel.alphabet()), *CONTROL, *pieces, *spaced]))
+    return list(
+        dict.fromkeys([*sorted(ByteLevel.alphabet()), *CONTROL, *pieces, *spaced, *SEEN_FIRST])
+    )
 
 
 def _tokenizer(tokens: list[str]) -> Any:
@@ -163,7 +167,7 @@ def _configuration(name: str, tokens: int) -> dict[str, Any]:
         "tie_word_embeddings": True,
     }
     vision: dict[str, Any] = {
-        "depth": 4,
+        "depth": 4 if name == "tiny-qwen3" else 6,
         "hidden_size": 128,
         "intermediate_size": 384,
         "num_heads": 4,
@@ -191,7 +195,7 @@ def _configuration(name: str, tokens: int) -> dict[str, Any]:
         vision |= {
             "patch_size": 14,
             "window_size": 56,
-            "fullatt_block_indexes": [1, 3],
+            "fullatt_block_indexes": [1, 3, 5],
             "tokens_per_second": 2,
         }
     return {

@@ -37,18 +37,18 @@ from bench_lib.dollhouse.world import World
 STAGES = {
     "letters": Stage("letters", 3_000, 2e-3, ("letter", 0.97)),
     "captions": Stage("captions", 3_000, 1.5e-3, ("content", 0.97)),
-    "stories": Stage("stories", 4_000, 1.5e-3),
-    "vision": Stage("vision", 4_500, 1.5e-3),
-    "seen": Stage("seen", 1_800, 1e-3),
+    "stories": Stage("stories", 8_000, 1.5e-3),
+    "vision": Stage("vision", 14_000, 1.5e-3),
+    "seen": Stage("seen", 2_800, 1e-3),
 }
-"""In their order; about two hours on one free core."""
+"""In their order; about five hours on one free core."""
 MIXES = {
     "captions": {"caption": 0.75, "look_up": 0.25},
-    "stories": {"now": 0.38, "recall": 0.34, "watch": 0.06, "look_up": 0.22},
-    "seen": {"now": 0.46, "recall": 0.38, "history": 0.04, "watch": 0.08, "look_up": 0.04},
+    "stories": {"now": 0.36, "recall": 0.32, "watch": 0.2, "caption": 0.04, "look_up": 0.08},
+    "seen": {"now": 0.46, "recall": 0.32, "history": 0.04, "watch": 0.12, "look_up": 0.06},
 }
 """What the stages of stories are mixed from; see `Teacher`."""
-SPOKEN_WORLDS, SEEN_WORLDS = 600, 100
+SPOKEN_WORLDS, SEEN_WORLDS = 600, 200
 TOKENS = 2_500
 """Tokens of a step."""
 _QUIET = 0.3

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,18 @@ from bench_lib.dollhouse.world import DAY_S
 
 @dataclass(frozen=True)
 class Lesson:
-    """A question with its right answer and three wrong ones; without wrong ones it is open."""
+    """A question with its right answer and three wrong ones; without wrong ones it is open.
+
+    `seen` is what is to be said before the answer: several look-ups, each of them easy. `shots` are
+    the numbers of the shots that show the answer; empty for all.
+    """
 
     kind: str
     question: str
     right: str
     wrong: tuple[str, ...] = ()
+    seen: str = ""
+    shots: tuple[int, ...] = ()
 
 
 class Asker:
@@ -54,17 +60,30 @@ class Asker:
         """All of them in random order."""
         return [options[int(i)] for i in self.rng.permutation(len(options))]
 
-    def lesson(self, kind: str, question: s.Question, right: Any, wrong: Sequence[Any]) -> Any:
+    def lesson(
+        self,
+        kind: str,
+        question: s.Question,
+        right: Any,
+        wrong: Sequence[Any],
+        seen: str = "",
+        shown: Sequence[Scene] = (),
+    ) -> Any:
         """A lesson, None where there are not four different options."""
         texts = list(dict.fromkeys(value(question.answer, v) for v in (right, *wrong)))
         if len(texts) < 4:
             return None
-        return Lesson(kind, question.say(), texts[0], tuple(texts[1:4]))
+        shots = tuple(c.code for c in shown)
+        return Lesson(kind, question.say(), texts[0], tuple(texts[1:4]), seen, shots)
 
     # Now ------------------------------------------------------------------------------------------
 
     def now(self) -> Iterator[Lesson | None]:
         """Everything there is to ask about what is seen now."""
+        for lesson in self._now():
+            yield replace(lesson, shots=(self.last.code,)) if lesson else None
+
+    def _now(self) -> Iterator[Lesson | None]:
         picture = self.last.picture
         act = picture.act
         if act and act.item and act.action in (*CRAFTS, *MAKES):
@@ -78,7 +97,10 @@ class Asker:
             total = totals[kind]
             span = range(1, 5) if total < 5 else range(5, 9)
             wrong = [n for n in span if n != total]
-            yield self.lesson("CT", s.HowManyNow(kind), total, wrong)
+            each = [g for g in picture.placed() if g.item.kind == kind]
+            each.sort(key=lambda g: g.slot)
+            seen = ", ".join(f"{SLOTS[g.slot]} {g.item.n}" for g in each)
+            yield self.lesson("CT", s.HowManyNow(kind), total, wrong, seen)
         if picture.sign and picture.sign.split()[0] in NOTICES:
             yield self.lesson("OCR", s.SignNow(), picture.sign, self._signs(picture.sign))
         yield from self._relations()
@@ -114,13 +136,15 @@ class Asker:
         ]
         for one, other, how in self.shuffled(pairs)[:3]:
             wrong = [r for r in RELATIONS if r != how]
-            yield self.lesson("STU-how", s.RelationNow(one, other), how, wrong)
+            seen = f"{SLOTS[standing[one]]}, {SLOTS[standing[other]]}"
+            yield self.lesson("STU-how", s.RelationNow(one, other), how, wrong, seen)
         for one, other, how in self.shuffled(pairs)[:3]:
             fitting = [a for a in standing if relation(standing[a], standing[other]) == how]
             if len(fitting) == 1:
                 here = [i for i in self.shuffled(list(standing)) if i not in (one, other)]
                 rest = [i for i in self.shuffled(list(self.house.spots)) if i not in (one, other)]
-                yield self.lesson("STU-what", s.BesideNow(how, other), one, here + rest)
+                seen = f"{SLOTS[standing[other]]}, {SLOTS[standing[one]]}"
+                yield self.lesson("STU-what", s.BesideNow(how, other), one, here + rest, seen)
 
     def caption(self) -> Lesson:
         """All that is seen, place by place in order: dense practice in finding."""
@@ -140,7 +164,8 @@ class Asker:
         if picture.sign:
             said.append(f"the sign reads {picture.sign}")
         said.append(f"it is the {picture.room}")
-        return Lesson("caption", "What do I see now?", ". ".join(said))
+        shots = (self.last.code,)
+        return Lesson("caption", "What do I see now?", ". ".join(said), shots=shots)
 
     def places(self, n: int) -> Iterator[Lesson]:
         """Open questions: what is at a place, where is a thing."""
@@ -166,7 +191,8 @@ class Asker:
         for c in self.shuffled(once)[:2]:
             if c.event.person:
                 others = self.shuffled([p for p in PEOPLE if p != c.event.person])
-                yield self.lesson("ER-who", s.WhoWith(c.event.act), c.event.person, others)
+                question = s.WhoWith(c.event.act)
+                yield self.lesson("ER-who", question, c.event.person, others, shown=[c])
         for c in self.shuffled(acting)[:2]:
             yield self._what_did(c)
         for c in self.shuffled(scenes)[:2]:
@@ -198,22 +224,24 @@ class Asker:
         own = [i for i in self.shuffled(self.house.singles) if i.kind in kinds]
         made = [Item(self.pick(COLOURS), self.pick(kinds)) for _ in range(12)]
         wrong = [i for i in own + made if (i.colour, i.kind) != barred]
-        return self.lesson("ER-what", s.WhatDid(act.action, c.event.room, day + 1), act.item, wrong)
+        question = s.WhatDid(act.action, c.event.room, day + 1)
+        return self.lesson("ER-what", question, act.item, wrong, shown=[c])
 
     def _sign_on(self, c: Scene) -> Lesson | None:
         sign, day = c.event.sign, c.event.wall_s // DAY_S
-        there = {
-            o.event.sign
+        there = [
+            o
             for o in self.story.scenes
             if o.event.sign and (o.event.room, o.event.wall_s // DAY_S) == (c.event.room, day)
-        }
-        if len(there) != 1 or not sign or sign.split()[0] not in NOTICES:
+        ]
+        if {o.event.sign for o in there} != {sign} or sign.split()[0] not in NOTICES:
             return None
-        return self.lesson("ER-sign", s.SignOn(c.event.room, day + 1), sign, self._signs(sign))
+        question = s.SignOn(c.event.room, day + 1)
+        return self.lesson("ER-sign", question, sign, self._signs(sign), shown=there)
 
     def _where(self) -> Iterator[Lesson | None]:
         seen = {
-            g.item: Spot(g.place, c.event.room)
+            g.item: (Spot(g.place, c.event.room), c)
             for c in self.story.scenes
             for g in c.picture.placed()
             if g.item in self.house.spots
@@ -222,12 +250,13 @@ class Asker:
         places = [Spot(p, r) for r, layout in self.house.layout.items() for p in layout]
         singles = [i for i in seen if i not in self.house.collections]
         for item in self.shuffled(singles)[:3]:
-            wrong = self.shuffled([p for p in places if p != seen[item]])
-            yield self.lesson("EST-where", s.WhereLast(item), seen[item], wrong)
+            spot, c = seen[item]
+            wrong = self.shuffled([p for p in places if p != spot])
+            yield self.lesson("EST-where", s.WhereLast(item), spot, wrong, shown=[c])
 
     def _which(self) -> Iterator[Lesson | None]:
         known = {
-            g.item: g.state
+            g.item: (g.state, c)
             for c in self.story.scenes
             for g in c.picture.groups
             if g.state and g.item not in self.house.collections
@@ -235,14 +264,15 @@ class Asker:
         for pair in self.shuffled(list(dict.fromkeys(STATES.values()))):
             state = self.pick(pair)
             of = [i for i in self.shuffled(list(known)) if STATES.get(i.kind) == pair]
-            yes = [i for i in of if known[i] == state]
-            no = [i for i in of if known[i] != state]
+            yes = [i for i in of if known[i][0] == state]
+            no = [i for i in of if known[i][0] != state]
             if yes and len(no) < 3:
                 # Things of other states that were not shown: only the shown one can be right.
                 rest = [i for i in self.house.singles if STATES.get(i.kind) == pair and i not in of]
                 no += self.shuffled(rest)
             if yes and len(no) >= 3:
-                yield self.lesson("EST-which", s.WhichLast(state), yes[0], no[:3])
+                shown = [known[yes[0]][1]]
+                yield self.lesson("EST-which", s.WhichLast(state), yes[0], no[:3], shown=shown)
 
     def _order(self, once: Sequence[Scene]) -> Lesson | None:
         if len(once) < 4:
@@ -251,16 +281,18 @@ class Asker:
         way = int(self.rng.integers(3))
         if way < 2:
             four = [acts[i] for i in sorted(self.rng.choice(len(acts), 4, replace=False))]
+            seen = ", ".join(value("act", act) for act in four)
             right = four.pop(-1 if way else 0)
             question: s.Question = s.LastOf() if way else s.FirstOf()
-            return self.lesson("TR-end", question, right, self.shuffled(four))
+            return self.lesson("TR-end", question, right, self.shuffled(four), seen)
         if len(acts) < 5:
             return None
         five = [acts[i] for i in sorted(self.rng.choice(len(acts), 5, replace=False))]
         after = int(self.rng.integers(0, 4))
         anchor, right = five[after], five[after + 1]
         rest = self.shuffled([a for a in five if a not in (anchor, right)])
-        return self.lesson("TR-next", s.NextAfter(anchor), right, rest)
+        seen = ", ".join(value("act", act) for act in five)
+        return self.lesson("TR-next", s.NextAfter(anchor), right, rest, seen)
 
 
 def relation(one: int, other: int) -> str:

@@ -27,9 +27,11 @@ FILLERS = (
 )
 
 
-def said(content: str, letter: str) -> str:
-    """The reply to a question with options: the content first, then its letter."""
-    return f'{{"content": "{content}", "answer": "{letter}"}}'
+def said(content: str, letter: str = "", seen: str = "") -> str:
+    """The reply to a question: what was seen for it, the content, then its letter, if any."""
+    first = f'"seen": "{seen}", ' if seen else ""
+    last = f', "answer": "{letter}"' if letter else ""
+    return f'{{{first}"content": "{content}"{last}}}'
 
 
 def options(texts: list[str]) -> str:

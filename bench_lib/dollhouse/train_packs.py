@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -44,13 +44,14 @@ class Teacher:
         for lesson in lessons:
             text, reply = self.words(rng, lesson)
             query = Query(text, story.session, story.cutoff_s, True, self.prompts.render("system"))
-            rows.append(row(asked(query), [*self.clerk.tokenize(reply), end]))
+            reply_ids = [*self.clerk.tokenize(reply), end]
+            rows.append(row(asked(query), reply_ids, shots=lesson.shots))
         return pack(rows)
 
     def words(self, rng: np.random.Generator, lesson: Lesson) -> tuple[str, str]:
         """Request and reply of a lesson."""
         if not lesson.wrong:
-            return lesson.question, f'{{"content": "{lesson.right}"}}'
+            return lesson.question, said(lesson.right, seen=lesson.seen)
         at = int(rng.integers(4))
         texts = list(lesson.wrong)
         texts.insert(at, lesson.right)
@@ -58,7 +59,7 @@ class Teacher:
         text = self.prompts.render(
             code, clock="", question=lesson.question, options=options(texts), letters="A|B|C|D"
         )
-        return text, said(lesson.right, LETTERS[at])
+        return text, said(lesson.right, LETTERS[at], lesson.seen)
 
     def choose(self, rng: np.random.Generator, found: Sequence[Lesson | None]) -> list[Lesson]:
         """At most eight lessons, some of them without their options."""
@@ -71,9 +72,7 @@ class Teacher:
         chosen = [lesson for turn in turns for lesson in turn if lesson][:_MOST]
         free = ("ACR", "CT", "OCR", "STU-what", "STU-how", "ER-who", "ER-what", "ER-sign")
         return [
-            Lesson(c.kind, c.question, c.right)
-            if c.kind in (*free, "EST-where") and rng.random() < _OPEN
-            else c
+            replace(c, wrong=()) if c.kind in (*free, "EST-where") and rng.random() < _OPEN else c
             for c in chosen
         ]
 
@@ -108,7 +107,11 @@ class Teacher:
         asked = layout(self.clerk, story.method, story.feeds)
         end = self.clerk.token("<|im_end|>")
         found = watch.ask(rng, story)
-        rows = [row(asked(query), [*self.clerk.tokenize(reply), end]) for query, reply in found]
+        newest = (story.scenes[-1].code,)
+        rows = [
+            row(asked(query), [*self.clerk.tokenize(reply), end], shots=newest)
+            for query, reply in found
+        ]
         return pack(rows) if rows else self.watch(rng)
 
     def look_up(self, rng: np.random.Generator) -> Pack:
@@ -116,47 +119,63 @@ class Teacher:
         return train_letters.lesson(self.clerk, self.prompts, rng)
 
 
-Mix = Sequence[tuple[float, Callable[[np.random.Generator], Pack]]]
+Mix = Sequence[tuple[float, Any]]
+"""Shares, and functions from a generator to a pack."""
 
 
 def steps(
     model: Any, clerk: Clerk, bank: Bank, mix: Mix, seed: int, tokens: int, noise: float
 ) -> Step:
-    """Steps over packs drawn from a mixture, `tokens` of them a step."""
+    """Steps over packs drawn from a mixture, `tokens` of them a step.
+
+    Marks are the shares of tokens that are right: letters, decisions, and what else is said, that
+    also by the part of the mixture (`now` is perception, `recall` memory).
+    """
     shares = np.array([share for share, _ in mix])
     pad = clerk.token("<|endoftext|>")
     letters = torch.tensor([clerk.token(x) for x in LETTERS])
+    decisions = torch.tensor([clerk.token(x) for x in ("SILENT", "INTERVENE")])
+    heavy = torch.cat([letters, decisions])
 
     def step(number: int) -> Any:
         rng = np.random.default_rng((seed, number))
-        packs: list[Pack] = []
-        while sum(len(p.x) for p in packs) < tokens:
-            packs.append(mix[int(rng.choice(len(mix), p=shares / shares.sum()))][1](rng))
+        drawn: list[tuple[str, Pack]] = []
+        while sum(len(p.x) for _, p in drawn) < tokens:
+            make = mix[int(rng.choice(len(mix), p=shares / shares.sum()))][1]
+            drawn.append((make.__name__, make(rng)))
         # Packs of like length side by side: little padding.
-        packs.sort(key=lambda p: len(p.x))
+        drawn.sort(key=lambda one: len(one[1].x))
         value: Any = 0.0
         marks: dict[str, tuple[float, float]] = {}
-        total = sum(int(p.said.sum()) for p in packs)
-        for part in groups(packs):
-            one, right, wanted = loss(model, batch(part, pad), bank, noise, letters)
+        total = sum(int(p.said.sum()) for _, p in drawn)
+        for part in groups(drawn):
+            lot = batch([p for _, p in part], pad)
+            one, right, wanted = loss(model, lot, bank, noise, heavy)
             value = value + one * (len(wanted) / total)
-            right = right.cpu()
-            at = torch.isin(wanted.cpu(), letters)
-            for name, which in (("letter", at), ("content", ~at)):
-                had = marks.get(name, (0.0, 0.0))
-                found = (float(right[which].sum()), float(which.sum()))
-                marks[name] = (had[0] + found[0], had[1] + found[1])
+            counts = [int(p.said.sum()) for _, p in part]
+            each = zip(part, right.cpu().split(counts), wanted.cpu().split(counts), strict=True)
+            for (name, _), ok, tokens_said in each:
+                letter, decision = (torch.isin(tokens_said, ids) for ids in (letters, decisions))
+                content = ~letter & ~decision
+                parts = (("letter", letter), ("decision", decision), ("content", content))
+                for mark, which in (*parts, (name, content)):
+                    had = marks.get(mark, (0.0, 0.0))
+                    found = (float(ok[which].sum()), float(which.sum()))
+                    marks[mark] = (had[0] + found[0], had[1] + found[1])
         return value, marks
 
     return step
 
 
-def groups(packs: Sequence[Pack], stretch: float = 1.4) -> list[list[Pack]]:
+Named = tuple[str, Pack]
+
+
+def groups(packs: Sequence[Named], stretch: float = 1.4) -> list[list[Named]]:
     """Sorted packs cut where the longest would be more than `stretch` times the shortest."""
-    found: list[list[Pack]] = []
-    for p in packs:
-        if found and len(p.x) <= stretch * len(found[-1][0].x):
-            found[-1].append(p)
+    found: list[list[Named]] = []
+    for one in packs:
+        if found and len(one[1].x) <= stretch * len(found[-1][0][1].x):
+            found[-1].append(one)
         else:
-            found.append([p])
+            found.append([one])
     return found

@@ -19,38 +19,57 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Row:
-    """A prompt and its reply: ids `[n]`, positions `[3, n]`, whether each token is to be said."""
+    """A prompt and its reply: ids `[n]`, positions `[3, n]`, whether each token is to be said.
+
+    `shots` are the numbers of the shots that show the answer; empty where that is not told.
+    """
 
     x: Ints
     places: Ints
     said: NDArray[np.bool_]
+    shots: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Rows with a common beginning. `branch` `[n]` is 0 in the beginning, then 1, 2, ..."""
+    """Rows with a common beginning. `branch` `[n]` is 0 in the beginning, then 1, 2, ...
+
+    `shots` are those of its rows.
+    """
 
     x: Ints
     places: Ints
     said: NDArray[np.bool_]
     branch: Ints
+    shots: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Packs side by side. `visible` `[b, 1, n, n]` says which token sees which."""
+    """Packs side by side. `visible` `[b, 1, n, n]` says which token sees which.
+
+    `branch` `[b, n]` numbers the rows of a pack from 1 on, `shots` are theirs.
+    """
 
     x: Tensor
     places: Tensor
     said: Tensor
     visible: Tensor
+    branch: Tensor
+    shots: tuple[tuple[tuple[int, ...], ...], ...]
 
     def to(self, device: torch.device) -> Batch:
         """The same on a device."""
-        return Batch(*(t.to(device) for t in (self.x, self.places, self.said, self.visible)))
+        x, places, said = (t.to(device) for t in (self.x, self.places, self.said))
+        return Batch(x, places, said, self.visible.to(device), self.branch.to(device), self.shots)
 
 
-def row(prompt: tuple[Ints, Ints], reply: Sequence[int], said_from: int = 0) -> Row:
+def row(
+    prompt: tuple[Ints, Ints],
+    reply: Sequence[int],
+    said_from: int = 0,
+    shots: tuple[int, ...] = (),
+) -> Row:
     """A prompt with its reply, of which the tokens from `said_from` on are to be learned."""
     x, places = prompt
     start = int(places.max()) + 1
@@ -61,6 +80,7 @@ def row(prompt: tuple[Ints, Ints], reply: Sequence[int], said_from: int = 0) -> 
         np.concatenate([x, np.asarray(reply, np.int64)]),
         np.concatenate([places, after], axis=1),
         said,
+        shots,
     )
 
 
@@ -84,6 +104,7 @@ def pack(rows: Sequence[Row]) -> Pack:
         np.concatenate([r.places[:, s] for r, s, _ in pieces], axis=1),
         np.concatenate([r.said[s] for r, s, _ in pieces]),
         np.concatenate([np.full(len(r.x[s]), i) for r, s, i in pieces]),
+        tuple(r.shots for r in rows),
     )
 
 
@@ -101,6 +122,6 @@ def batch(packs: Sequence[Pack], pad: int) -> Batch:
     before = torch.ones(n, n, dtype=torch.bool).tril()
     shared = (where[:, None] == 0) | (where[:, None] == where[:, :, None])
     visible = (before & shared) | torch.eye(n, dtype=torch.bool)
-    return Batch(
-        torch.from_numpy(x), torch.from_numpy(places), torch.from_numpy(said), visible[:, None]
-    )
+    ids, told = torch.from_numpy(x), torch.from_numpy(said)
+    shots = tuple(p.shots for p in packs)
+    return Batch(ids, torch.from_numpy(places), told, visible[:, None], where, shots)

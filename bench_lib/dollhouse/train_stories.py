@@ -23,11 +23,12 @@ FIRST_SEED = 1_000_000
 
 @dataclass(frozen=True)
 class Scene:
-    """One shot as it was seen, with its event."""
+    """One shot as it was seen, with its event and its number in the bank."""
 
     event: Event
     shot: Shot
     wall_start_s: int
+    code: int
 
     @property
     def picture(self) -> Picture:
@@ -97,14 +98,24 @@ def feed(
     return Feed(info, stills(one, codes[film], listed))
 
 
-def scene(world: World, film: int, shot: int) -> Scene:
+def scene(world: World, codes: Sequence[Sequence[int]], film: int, shot: int) -> Scene:
     """A shot of a film."""
     one = world.films[film]
-    return Scene(one.events[shot], one.shots[shot], one.wall_start_s)
+    return Scene(one.events[shot], one.shots[shot], one.wall_start_s, codes[film][shot])
 
 
-def now(rng: np.random.Generator, library: Library, method: str = "", frames: int = 0) -> Story:
-    """The newest frames of a session, mostly four of them as images, or as many as are asked."""
+def now(
+    rng: np.random.Generator,
+    library: Library,
+    method: str = "",
+    frames: int = 0,
+    until: bool = False,
+) -> Story:
+    """The newest frames of a session, mostly four of them as images, or as many as are asked.
+
+    `until`: where a method keeps more than the newest, up to 48 seconds of the session; an earlier
+    session went before it, of which nothing is kept.
+    """
     world, codes = library.pick(rng)
     film = int(rng.integers(len(world.films)))
     shots = world.films[film].shots
@@ -114,10 +125,14 @@ def now(rng: np.random.Generator, library: Library, method: str = "", frames: in
     method = method or str(rng.choice(["simplestream", "raw_video", "kept"], p=[0.6, 0.2, 0.2]))
     whole = method != "simplestream" and rng.random() < 0.5
     reach = frames or (t - shot.start_s + 1 if whole else 4)
+    if until and method != "simplestream":
+        reach = int(rng.choice([8, 16, 32, 48], p=[0.35, 0.35, 0.2, 0.1]))
     times = range(max(0, t - reach + 1), t + 1)
     place = int(rng.integers(film + 1))
-    fed = feed(world, codes, film, place, times)
-    return Story(method, world, (fed,), (scene(world, film, at),), float(t))
+    fed = [feed(world, codes, film, place, times)]
+    if until and place:
+        fed.insert(0, feed(world, codes, film - 1, place - 1, ()))
+    return Story(method, world, tuple(fed), (scene(world, codes, film, at),), float(t))
 
 
 def recall(rng: np.random.Generator, library: Library, method: str = "", most: int = 5) -> Story:
@@ -158,7 +173,7 @@ def _told(
         shots = [world.films[f].shots[i] for f, i in chosen if f == film]
         times = [t for s in shots for t in range(s.start_s, s.end_s)]
         feeds.append(feed(world, codes, film, len(feeds), times))
-    scenes = tuple(scene(world, f, i) for f, i in chosen)
+    scenes = tuple(scene(world, codes, f, i) for f, i in chosen)
     return Story(method, world, tuple(feeds), scenes, 4.0)
 
 

@@ -10,12 +10,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bench_lib.dollhouse.train_rows import Batch
-from bench_lib.dollhouse.train_words import CELLS, Says, fixed, tokens_of
+from bench_lib.dollhouse.train_words import CELLS, SLOT_CELLS, Says, fixed, tokens_of
 
 _AIM, _AIMED = 1.0, slice(2, 5)
 """Weight of the attention's aim, and the layers that have one."""
 _HEAVY = 10.0
-"""How much more a letter counts than another token: one decides a question."""
+"""How much more a letter or a decision counts than another token: one decides a question."""
+_ROWS, _COLUMNS = ("far", "near"), ("left", "middle", "right")
+"""The words of places, as in `words.SLOTS`."""
 
 
 class Bank:
@@ -36,6 +38,8 @@ class Bank:
         self.options = {token(f"{letter}. "): token(letter) for letter in "ABCDE"}
         ends = [i for word, i in tokenizer.get_vocab().items() if "\n" in word or "\u010a" in word]
         self.ends = torch.tensor([*ends, token("<|im_end|>")])
+        self.rows = {token(f"{space}{w}"): i for space in ("", " ") for i, w in enumerate(_ROWS)}
+        self.columns = {token(f" {w}"): i for i, w in enumerate(_COLUMNS)}
 
     def add(self, said: list[Says], seen: Tensor | None = None) -> int:
         """Add a shot by what its cells say, with what was seen of it `[16, width]` if it was."""
@@ -70,6 +74,22 @@ class Bank:
         at = torch.where(code >= 0, torch.arange(x.shape[1]), 0).cummax(1).values
         found = code.gather(1, at)
         return found.masked_fill(found == 0, -1).to(x.device)
+
+    def slots(self, x: Tensor) -> Tensor:
+        """For each token `[b, n]` of a batch the cell of the place that it names, or -1.
+
+        A place is named by two words, as in `far left`; each of them is a token of it.
+        """
+        row, column = (torch.full(x.shape, -1) for _ in range(2))
+        for found, words in ((row, self.rows), (column, self.columns)):
+            for token, number in words.items():
+                found[x.cpu() == token] = number
+        both = (row[:, :-1] >= 0) & (column[:, 1:] >= 0)
+        named = torch.tensor(SLOT_CELLS)[3 * row[:, :-1].clamp(min=0) + column[:, 1:].clamp(min=0)]
+        cell = torch.full(x.shape, -1, dtype=torch.int64)
+        cell[:, :-1][both] = named[both]
+        cell[:, 1:][both] = named[both]
+        return cell.to(x.device)
 
     def embed(self, codes: Tensor, table: Tensor, noise: float) -> Tensor:
         """Embeddings `[n, width]` of visual tokens by their codes `-1 - 16 * shot - cell`."""
@@ -133,16 +153,19 @@ def states_of(
 def aim(looks: Sequence[Tensor], lot: Batch, bank: Bank) -> Tensor:
     """How far half of the heads of the middle layers are from what holds the word to be said.
 
-    Minus the log of the attention on those visual tokens that say it (for a letter, on its option),
-    averaged over the words for which there are such tokens. Finding a thing in what is seen, and an
-    option among several, are skills that start late, if at all, when only the reply is judged; told
-    where to look, they start at once.
+    Minus the log of the attention on those visual tokens that say it (for a letter, on its option;
+    for a place, on the token that stands there), averaged over the words for which there are such
+    tokens. Finding a thing in what is seen, and an option among several, are skills that start
+    late, if at all, when only the reply is judged; told where to look, they start at once.
     """
     rows, at = torch.nonzero(lot.said[:, 1:], as_tuple=True)
     wanted = lot.x[rows, at + 1]
     says = bank.says(lot.x)  # [b, n, DEPTH]
     holds = (says[rows] == wanted[:, None, None]).any(-1)
-    holds = (holds | (bank.lines(lot.x)[rows] == wanted[:, None])) & lot.visible[rows, 0, at]
+    holds |= bank.lines(lot.x)[rows] == wanted[:, None]
+    cells = torch.where(lot.x < 0, (-1 - lot.x) % CELLS, -2)
+    holds |= cells[rows] == bank.slots(lot.x)[rows, at + 1, None]
+    holds &= lot.visible[rows, 0, at] & shown(lot)[rows, lot.branch[rows, at + 1]]
     told = holds.any(-1)
     if not bool(told.any()):
         return torch.zeros(())
@@ -152,6 +175,20 @@ def aim(looks: Sequence[Tensor], lot: Batch, bank: Bank) -> Tensor:
         mass = (look[told][:, :heads].float() * holds[told][:, None]).sum(-1)
         losses.append(-(mass + 1e-4).log().mean())
     return torch.stack(losses).mean()
+
+
+def shown(lot: Batch) -> Tensor:
+    """For each row of each pack the tokens `[b, rows + 1, n]` that may hold its answer.
+
+    Visual tokens of the shots that show it, where those are told, and all tokens of text.
+    """
+    shot = torch.where(lot.x < 0, torch.div(-1 - lot.x, CELLS, rounding_mode="floor"), -1)
+    found = torch.ones(len(lot.x), 1 + max(map(len, lot.shots)), lot.x.shape[1], dtype=torch.bool)
+    for i, rows in enumerate(lot.shots):
+        for j, shots in enumerate(rows):
+            if shots:
+                found[i, j + 1] = torch.isin(shot[i].cpu(), torch.tensor([-1, *shots]))
+    return found.to(lot.x.device)
 
 
 def loss(

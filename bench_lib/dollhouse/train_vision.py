@@ -40,7 +40,7 @@ from bench_lib.dollhouse.world import SMALL, build
 
 _THING = ("colour", "kind", "state")
 OF_CELL: dict[int, tuple[str, ...]] = {
-    **dict.fromkeys(SLOT_CELLS, (*_THING, "place", "n", "total")),
+    **dict.fromkeys(SLOT_CELLS, (*_THING, "place", "n")),
     HAND_CELL: (*_THING, "action"),
     ACT_CELL: (*_THING, "action", "place", "person"),
     NOTICE_CELL: (*_THING, "action", "sign", "number"),
@@ -48,8 +48,8 @@ OF_CELL: dict[int, tuple[str, ...]] = {
     SIGN_CELL: ("sign", "number"),
 }
 """The fields that a token may say, beside the room."""
-_WORLDS, _EACH = 1_000_000, 5
-_LOTS = 5
+_WORLDS, _EACH = 1_000_000, 10
+_LOTS, _USES = 5, 3
 _PRESENT, _ABSENT = 10.0, 5.0
 """Scores of a word that is there, and of nothing."""
 
@@ -126,8 +126,8 @@ def fresh(rng: np.random.Generator, size: int) -> tuple[Tensor, list[list[Says]]
 def steps(backbone: Qwen25VL, readout: Readout, seed: int, size: int) -> Step:
     """Training steps, `size` scenes each.
 
-    Drawing takes three times as long as learning, so each scene is used about twice: a lot is drawn
-    every second step, and a step takes its scenes from the last few.
+    Drawing takes longer than learning, so each scene is used about three times: a lot is drawn
+    every third step, and a step takes its scenes from the last few.
     """
 
     @functools.lru_cache(_LOTS)
@@ -135,7 +135,8 @@ def steps(backbone: Qwen25VL, readout: Readout, seed: int, size: int) -> Step:
         return fresh(np.random.default_rng((seed, 2, number)), size)
 
     def step(number: int) -> Any:
-        lots = [lot(k) for k in range(max(0, number // 2 + 1 - _LOTS), number // 2 + 1)]
+        newest = number // _USES
+        lots = [lot(k) for k in range(max(0, newest + 1 - _LOTS), newest + 1)]
         pairs = torch.cat([pairs for pairs, _ in lots])
         said = [one for _, lot_said in lots for one in lot_said]
         taken = np.random.default_rng((seed, 4, number)).choice(len(said), size, replace=False)

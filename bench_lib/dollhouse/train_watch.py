@@ -1,7 +1,8 @@
 """Lessons in speaking and staying silent: the adaptive tasks, half of them with reason to speak.
 
-A story is the newest stretch of a session; whether to speak follows from its scenes, as in the
-author's tasks (`author_held`, `author_reminders`, `author_unasked`).
+A story is a session until now; whether to speak follows from its newest scene, as in the author's
+tasks (`author_held`, `author_reminders`, `author_unasked`). A reply first says what is seen of what
+is waited for, then decides.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from bench_lib.dollhouse.grammar import Act, Condition, Item, Sentence, value
 from bench_lib.dollhouse.train_lessons import Asker
 from bench_lib.dollhouse.train_letters import LETTERS, options
 from bench_lib.dollhouse.train_stories import Library, Scene, Story
-from bench_lib.dollhouse.words import ACTIONS, COLOURS, CRAFTS, NOTICES, NUMBERS, PEOPLE, ROOMS
+from bench_lib.dollhouse.words import (
+    ACTIONS,
+    COLOURS,
+    CRAFTS,
+    NOTICES,
+    NUMBERS,
+    PEOPLE,
+    ROOMS,
+    SLOTS,
+)
 from bench_lib.methods.base import Note, Query
 from bench_lib.prompts import PromptSet
 from bench_lib.schema import clock
@@ -32,8 +42,8 @@ class Watch:
     library: Library
 
     def story(self, rng: np.random.Generator) -> Story:
-        """The newest seconds of a session."""
-        return train_stories.now(rng, self.library)
+        """A session until now, or its newest seconds."""
+        return train_stories.now(rng, self.library, until=True)
 
     def ask(self, rng: np.random.Generator, story: Story) -> list[tuple[Query, str]]:
         """Requests about a story with their replies."""
@@ -54,10 +64,13 @@ class Watch:
         said = self.prompts.render("registration", text=s.Register(condition, act).say())
         holds = _holds(condition, story.scenes[-1])
         why: Sentence = s.Holds(condition) if holds else s.NotYet(condition)
-        reply = _speaks(s.Remind(act), why) if holds else _silent(why)
+        seen = _seen(condition, story.scenes[-1])
+        reply = _speaks(s.Remind(act), why, seen) if holds else _silent(why, seen)
         start_s = float(story.feeds[-1].info.wall_start_s or 0.0)
-        earlier = start_s - 7_200 if late else start_s
-        note = Note(story.session - late, 0.0, said, earlier)
+        since = float(rng.integers(int(story.cutoff_s) // 2 + 1))
+        note = Note(story.session, since, said, start_s + since)
+        if late:
+            note = Note(story.session - 1, since, said, start_s - 7_200)
         return self._query(rng, story, "prm" if late else "rcr", (note,), late), reply
 
     def _held(self, rng: np.random.Generator, story: Story) -> Any:
@@ -66,7 +79,7 @@ class Watch:
         found = _question(ask, ask.pick(story.scenes[-1:]))
         if found is None:
             return None
-        question, right, wrong, seen = found
+        question, right, wrong, there, seen = found
         lesson = ask.lesson("ERA", question, right, wrong)
         if lesson is None:
             return None
@@ -75,16 +88,16 @@ class Watch:
         texts.insert(at, lesson.right)
         text = self.prompts.render("era_start", question=lesson.question, options=options(texts))
         note = Note(story.session, 0.0, text, story.feeds[-1].info.wall_start_s)
-        reply = _silent(s.Unseen())
-        if seen:
+        reply = _silent(s.Unseen(), seen)
+        if there:
             chosen = f'"content": "{lesson.right}", "answer": "{LETTERS[at]}"'
-            reply = f'{{"decision": "INTERVENE", {chosen}}}'
+            reply = f'{{"seen": "{seen}", "decision": "INTERVENE", {chosen}}}'
         return self._query(rng, story, "era", (note,), False), reply
 
     def _unasked(self, rng: np.random.Generator, story: Story) -> Any:
         """Unasked help where nothing earlier is shown: there is none to give."""
         code = str(rng.choice(["mpa", "tpg"]))
-        return self._query(rng, story, code, (), True), _silent(s.NoNeed())
+        return self._query(rng, story, code, (), True), _silent(s.NoNeed(), "nothing")
 
     def _query(
         self,
@@ -107,15 +120,28 @@ class Watch:
         return Query(text, story.session, story.cutoff_s, True, system, notes=notes)
 
 
-def _speaks(response: Sentence, reason: Sentence) -> str:
+def _speaks(response: Sentence, reason: Sentence, seen: str) -> str:
     return (
-        f'{{"decision": "INTERVENE", "proactive_response": "{response.say()}", '
+        f'{{"seen": "{seen}", "decision": "INTERVENE", "proactive_response": "{response.say()}", '
         f'"reason": "{reason.say()}"}}'
     )
 
 
-def _silent(reason: Sentence) -> str:
-    return f'{{"decision": "SILENT", "reason": "{reason.say()}"}}'
+def _silent(reason: Sentence, seen: str) -> str:
+    return f'{{"seen": "{seen}", "decision": "SILENT", "reason": "{reason.say()}"}}'
+
+
+def _seen(c: Condition, scene: Scene) -> str:
+    """What a scene shows of the kind of thing that a condition waits for."""
+    event = scene.event
+    if c.person:
+        return f"{event.person or 'nothing'} in the {event.room}"
+    if c.sign:
+        return event.sign or "nothing"
+    if c.act:
+        return value("act", event.act) if event.act and event.act.item else "nothing"
+    at = [g.slot for g in scene.picture.placed() if g.item == c.item]
+    return SLOTS[at[0]] if at else "nothing"
 
 
 def _condition(ask: Asker, scene: Scene, true: bool) -> Condition | None:
@@ -173,28 +199,57 @@ def _holds(c: Condition, scene: Scene) -> bool:
     return any(g.item == c.item for g in scene.picture.placed())
 
 
-def _question(ask: Asker, scene: Scene) -> tuple[s.Question, Any, Sequence[Any], bool] | None:
-    """A question of ERA, its answer, wrong ones, and whether the scene answers it."""
+def _question(ask: Asker, scene: Scene) -> tuple[s.Question, Any, Sequence[Any], bool, str] | None:
+    """A question of ERA, its answer, wrong ones, whether the scene answers it, and what it shows.
+
+    One that the scene does not answer is about another room, place or action, or about this room
+    while there is nobody, no sign, or no such act.
+    """
     event, start = scene.event, scene.wall_start_s
-    seen = bool(ask.rng.integers(2))
-    room = event.room if seen else ask.pick([r for r in ask.house.layout if r != event.room])
+    there = bool(ask.rng.integers(2))
+    here = f" in the {event.room}"
+    elsewhere = ask.pick([r for r in ask.house.layout if r != event.room])
     way = int(ask.rng.integers(4))
-    if way == 0 and (event.person or not seen):
+    if way == 0 and (event.person or not there):
         right = event.person or ask.pick(PEOPLE)
         wrong = ask.shuffled([p for p in PEOPLE if p != right])
-        return s.WhoIn(start, room), right, wrong, seen
-    sign = event.sign if event.sign.split()[:1] and event.sign.split()[0] in NOTICES else ""
-    if way == 1 and (sign or not seen):
+        room = event.room if there or not event.person else elsewhere
+        return s.WhoIn(start, room), right, wrong, there, (event.person or "nothing") + here
+    if way == 1:
+        sign = event.sign if event.sign.split()[:1] and event.sign.split()[0] in NOTICES else ""
+        if there and not sign:
+            return None
         right = sign or f"{ask.pick(NOTICES)} {ask.pick(NUMBERS)}"
-        return s.SignIn(start, room), right, ask._signs(right), seen
-    act = event.act
-    if way == 2 and act and act.item and act.action in CRAFTS:
-        action = act.action if seen else ask.pick([a for a in CRAFTS if a != act.action])
-        return s.DoIn(start, action, event.room), act.item, _made(ask, action, act.item), seen
-    if way == 3 and (not seen or (act and act.action == "take")):
-        item = act.item if act and act.item else ask.pick(ask.house.singles)
-        place = event.place or ask.pick(ask.house.layout[room])
-        return s.TakeFrom(start, place, room), item, _made(ask, "take", item), seen
+        room = event.room if there or not event.sign else elsewhere
+        return (
+            s.SignIn(start, room),
+            right,
+            ask._signs(right),
+            there,
+            (event.sign or "nothing") + here,
+        )
+    act = event.act if event.act and event.act.item else None
+    done = act.action if act else ""
+    item = act.item if act and act.item else ask.pick(ask.house.singles)
+    shown = value("act", act) if act else "nothing"
+    shown += (f" at the {event.place}" if done == "take" else "") + here
+    if way == 2:
+        fitting = done in CRAFTS
+        if there and not fitting:
+            return None
+        other = ask.pick([a for a in CRAFTS if a != done])
+        same = there or (fitting and bool(ask.rng.integers(2)))
+        action, room = (done if same else other), (event.room if there or not same else elsewhere)
+        return s.DoIn(start, action, room), item, _made(ask, action, item), there, shown
+    if way == 3:
+        taken = done == "take"
+        if there and not taken:
+            return None
+        place, room = event.place if taken else ask.pick(ask.house.layout[event.room]), event.room
+        if taken and not there:
+            room = elsewhere
+            place = ask.pick(ask.house.layout[room])
+        return s.TakeFrom(start, place, room), item, _made(ask, "take", item), there, shown
     return None
 
 

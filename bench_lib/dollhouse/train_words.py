@@ -32,7 +32,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "colour": tuple(f" {w}" for w in COLOURS),
     "kind": tuple(f" {w}" for w in KINDS),
     "n": tuple(f" {n}" for n in range(2, 10)),
-    "total": tuple(str(n) for n in range(1, 10)),
     "state": tuple(f" {w}" for w in dict.fromkeys(s for p in STATES.values() for s in p)),
     "action": tuple(ACTIONS),
     "person": tuple(f" {w}" for w in PEOPLE),
@@ -52,7 +51,7 @@ def cells(shot: Shot) -> list[Says]:
     for slot, cell in enumerate(SLOT_CELLS):
         said[cell]["place"] = f" {shot.layout[slot]}"
     for group in picture.placed():
-        said[SLOT_CELLS[group.slot]] |= _thing(group) | {"total": str(_total(picture, group))}
+        said[SLOT_CELLS[group.slot]] |= _thing(group)
     person = {"person": f" {picture.person}"} if picture.person else {}
     sign = _sign(picture.sign)
     act = _act(picture)
@@ -84,10 +83,6 @@ def _thing(group: Group) -> Says:
     if group.state:
         found["state"] = f" {group.state}"
     return found
-
-
-def _total(picture: Picture, group: Group) -> int:
-    return sum(g.item.n for g in picture.placed() if g.item.kind == group.item.kind)
 
 
 def _act(picture: Picture) -> Says:

@@ -251,7 +251,8 @@ def reread(folder: Path) -> Material:
     if root and not root.startswith("~") and not Path(root).is_absolute():
         root = str(paths.root() / root)  # the manifest keeps places relative to the project
     try:
-        return _material(run, params, sources.load(params.source, root).trajectories)
+        data = sources.load(params.source, root, params.backbone)
+        return _material(run, params, data.trajectories)
     except BenchError as error:
         known = run.manifest().get("facts", {}).get("bench", APM_BENCH.name)
         bench = next((b for b in BENCHES if b.name == known), APM_BENCH)

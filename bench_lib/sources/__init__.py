@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qsl
 
 from bench_lib.errors import BenchError, nearest
@@ -49,10 +50,12 @@ def available() -> tuple[str, ...]:
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED))
 
 
-def load(name: str, data_root: str = "") -> Dataset:
+def load(name: str, data_root: str = "", model: str = "") -> Dataset:
     """Load and check a source.
 
     `NAME-VARIANT` passes the variant on (`dollhouse-small`), `NAME?KNOB=VALUE&KNOB=VALUE` knobs.
+    `model` is who will look at it (a `backbone` parameter): a source may define `shown_to(model)`,
+    the knobs it then has where its name gives no others.
     """
     from bench_lib.sources.check import check
 
@@ -63,7 +66,9 @@ def load(name: str, data_root: str = "") -> Dataset:
     module = importlib.import_module(f"{__name__}.{base}")
     if variant and "variant" not in inspect.signature(module.load).parameters:
         raise BenchError(f"unknown source {name!r}: {base} has no variants")
-    knobs = _knobs(name, asked, getattr(module, "KNOBS", {}))
+    knobs: dict[str, Any] = _knobs(name, asked, getattr(module, "KNOBS", {}))
+    if model and hasattr(module, "shown_to"):
+        knobs = {**module.shown_to(model), **knobs}
     given = (data_root, variant) if variant else (data_root,)
     found: Dataset = module.load(*given, **knobs)
     trajectories, problems = check(found.trajectories)

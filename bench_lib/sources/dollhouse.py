@@ -45,7 +45,15 @@ def load(data_root: str = "", variant: str = "default", **knobs: object) -> Data
         else:
             _undrawn[trajectory.sessions[0].spans[0].file] = (world, chosen.look)
         trajectories.append(trajectory)
-    return Dataset(tuple(trajectories), (), "generated household: answers are exact by design")
+    note = "generated household: answers are exact by design"
+    if chosen.look.strip:
+        note += "; frames carry the code strip that the ideal observer reads"
+    return Dataset(tuple(trajectories), (), note)
+
+
+def shown_to(model: str) -> dict[str, Any]:
+    """The code strip is drawn for the ideal observer alone, here or behind an endpoint."""
+    return {"strip": model == "ideal" or model.startswith("endpoint:ideal@")}
 
 
 def _read(name: str, text: str) -> Any:

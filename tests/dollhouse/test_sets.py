@@ -88,6 +88,27 @@ def test_unknown_sets_and_impossible_wishes_are_named() -> None:
         library.compose(greedy, "large", 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "model", "strip"),
+    [
+        ("dollhouse-small", "ideal", True),
+        ("dollhouse-small", "endpoint:ideal@http://localhost:8000/v1", True),
+        ("dollhouse-small", "tiny", False),
+        ("dollhouse-small", "endpoint:tiny@http://localhost:8000/v1", False),
+        ("dollhouse-small?strip=true", "tiny", True),
+        ("dollhouse-small?strip=false", "ideal", False),
+    ],
+)
+def test_the_code_strip_is_drawn_for_the_ideal_observer_alone(
+    name: str, model: str, strip: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    drawn: list[bool] = []
+    monkeypatch.setattr(library, "film", lambda world, trajectory, look: drawn.append(look.strip))
+    sources.load(name, model=model)
+    assert set(drawn) == {strip}
+
+
 def test_knobs_stand_in_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
     drawn: list[object] = []

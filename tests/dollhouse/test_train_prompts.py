@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,12 @@ from bench_lib.dollhouse.grammar import value
 from bench_lib.dollhouse.train_layout import METHODS, Clerk, layout
 from bench_lib.dollhouse.train_packs import Teacher
 from bench_lib.dollhouse.train_rows import Row, batch, pack, row
-from bench_lib.dollhouse.train_text import Bank, states_of
+from bench_lib.dollhouse.train_text import Bank, shown, states_of
 from bench_lib.dollhouse.train_watch import Watch
+from bench_lib.dollhouse.train_words import CELLS, SLOT_CELLS
 from bench_lib.dollhouse.words import SLOTS
 from bench_lib.methods.base import Query
+from bench_lib.score.parse import parse
 from bench_lib.stream import ArrayFrame, Clip, SessionInfo
 
 
@@ -109,6 +113,18 @@ def test_lessons_are_true_and_have_four_different_options(teacher: Teacher) -> N
                     kind = lesson.question.split()[2].removesuffix("s")
                     placed = story.scenes[-1].picture.placed()
                     assert int(lesson.right) == sum(g.item.n for g in placed if g.item.kind == kind)
+                    assert int(lesson.right) == sum(map(int, re.findall(r"\d", lesson.seen)))
+                if lesson.kind == "STU-how":
+                    one, other = (SLOTS.index(place) for place in lesson.seen.split(", "))
+                    assert train_lessons.relation(one, other) == lesson.right
+                if lesson.kind == "STU-what":
+                    slot = SLOTS.index(lesson.seen.split(", ")[1])
+                    placed = story.scenes[-1].picture.placed()
+                    (there,) = (g.item for g in placed if g.slot == slot)
+                    assert lesson.right == value("item", there)
+                if lesson.kind == "TR-end":
+                    first = "first" in lesson.question
+                    assert lesson.seen.split(", ")[0 if first else -1] == lesson.right
     assert {"ACR", "CT", "OCR", "STU-how", "STU-what", "ER-who", "EST-where", "TR-end"} <= kinds
 
 
@@ -132,6 +148,34 @@ def test_a_caption_names_every_place_and_all_that_is_there(teacher: Teacher) -> 
 )
 def test_relations_are_those_of_the_picture(one: int, other: int, how: str) -> None:
     assert train_lessons.relation(one, other) == how
+
+
+def test_a_named_place_is_looked_for_where_it_stands(clerk: Clerk) -> None:
+    bank = Bank(clerk.tokenizer)
+    reply = '{"seen": "far left, near middle", "content": "left of", "answer": "A"}'
+    ids = clerk.tokenize(reply)
+    words = [clerk.tokenizer.decode([i]) for i in ids]
+    found = bank.slots(torch.tensor([ids]))[0].tolist()
+    named = {words[i]: cell for i, cell in enumerate(found) if cell >= 0}
+    far_left, near_middle = SLOT_CELLS[0], SLOT_CELLS[4]
+    assert named == {
+        "far": far_left,
+        " left": far_left,
+        "near": near_middle,
+        " middle": near_middle,
+    }
+
+
+def test_replies_that_decide_say_first_what_is_seen(teacher: Teacher) -> None:
+    """And what they say is parsed as any other reply is."""
+    rng = np.random.default_rng(2)
+    watch = Watch(teacher.prompts, teacher.library)
+    for _ in range(30):
+        for _, reply in watch.ask(rng, watch.story(rng)):
+            said = json.loads(reply)
+            assert next(iter(said)) == "seen"
+            found = parse("adaptive_choice" if "answer" in said else "adaptive_text", reply)
+            assert (found.status, found.decision) == ("ok", said["decision"])
 
 
 def test_speaking_and_silence_are_both_taught(teacher: Teacher) -> None:
@@ -158,3 +202,23 @@ def test_training_worlds_are_in_no_set() -> None:
     assert most < FIRST_SEED < trained
     assert trained > FIRST_SEED + 1_000
     assert train.SPOKEN_WORLDS < 10_000
+
+
+def test_attention_is_aimed_at_the_shots_that_show_the_answer(
+    clerk: Clerk, teacher: Teacher
+) -> None:
+    rng = np.random.default_rng(12)
+    story = train_stories.recall(rng, teacher.library, "raw_video")
+    while len(story.scenes) < 3:
+        story = train_stories.recall(rng, teacher.library, "raw_video")
+    asked = layout(clerk, "raw_video", story.feeds)
+    query = Query("Who was there?", story.session, story.cutoff_s, system="Reply.")
+    told = row(asked(query), clerk.tokenize("the boy"), shots=(story.scenes[0].code,))
+    lot = batch([pack([told, row(asked(query), clerk.tokenize("a clown"))])], 0)
+    named, free = shown(lot)[0, 1], shown(lot)[0, 2]
+    seen = lot.x[0] < 0
+    shots = (-1 - lot.x[0]) // CELLS
+    assert free.all()
+    assert named[~seen].all()
+    assert torch.equal(named & seen, seen & (shots == story.scenes[0].code))
+    assert 0 < int((named & seen).sum()) < int(seen.sum())
