@@ -110,8 +110,8 @@ def stories(
     else:
         library = Library(bank, SPOKEN_WORLDS)
     teacher = Teacher(clerk, prompts.load("compact"), library)
-    shares = [(share, getattr(teacher, name)) for name, share in MIXES[mix].items()]
-    return steps(model, clerk, bank, shares, seed, size, 0.25 if eyes is None else 0.05)
+    parts = [(name, share, getattr(teacher, name)) for name, share in MIXES[mix].items()]
+    return steps(model, clerk, bank, parts, seed, size, 0.25 if eyes is None else 0.05)
 
 
 def eyes_of(model: Any, tokenizer: Any, seed: int, folder: Path) -> Eyes:

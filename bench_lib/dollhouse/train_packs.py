@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -119,8 +119,9 @@ class Teacher:
         return train_letters.lesson(self.clerk, self.prompts, rng)
 
 
-Mix = Sequence[tuple[float, Any]]
-"""Shares, and functions from a generator to a pack."""
+Named = tuple[str, Pack]
+Mix = Sequence[tuple[str, float, Callable[[np.random.Generator], Pack]]]
+"""The parts of a mixture: their names, their shares, and what draws a pack."""
 
 
 def steps(
@@ -131,7 +132,7 @@ def steps(
     Marks are the shares of tokens that are right: letters, decisions, and what else is said, that
     also by the part of the mixture (`now` is perception, `recall` memory).
     """
-    shares = np.array([share for share, _ in mix])
+    shares = np.array([share for _, share, _ in mix])
     pad = clerk.token("<|endoftext|>")
     letters = torch.tensor([clerk.token(x) for x in LETTERS])
     decisions = torch.tensor([clerk.token(x) for x in ("SILENT", "INTERVENE")])
@@ -139,10 +140,10 @@ def steps(
 
     def step(number: int) -> Any:
         rng = np.random.default_rng((seed, number))
-        drawn: list[tuple[str, Pack]] = []
+        drawn: list[Named] = []
         while sum(len(p.x) for _, p in drawn) < tokens:
-            make = mix[int(rng.choice(len(mix), p=shares / shares.sum()))][1]
-            drawn.append((make.__name__, make(rng)))
+            name, _, draw = mix[int(rng.choice(len(mix), p=shares / shares.sum()))]
+            drawn.append((name, draw(rng)))
         # Packs of like length side by side: little padding.
         drawn.sort(key=lambda one: len(one[1].x))
         value: Any = 0.0
@@ -167,11 +168,8 @@ def steps(
     return step
 
 
-Named = tuple[str, Pack]
-
-
 def groups(packs: Sequence[Named], stretch: float = 1.4) -> list[list[Named]]:
-    """Sorted packs cut where the longest would be more than `stretch` times the shortest."""
+    """Packs sorted by length, cut where one would be more than `stretch` times the shortest."""
     found: list[list[Named]] = []
     for one in packs:
         if found and len(one[1].x) <= stretch * len(found[-1][0][1].x):

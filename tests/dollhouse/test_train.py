@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,24 @@ def test_a_picture_is_said_in_full() -> None:
                     for w in here
                 )
             assert all(w["room"] == f" {shot.picture.room}" for w in words)
+
+
+def test_the_command_runs_all_stages_and_then_has_nothing_left_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = {name: replace(stage, steps=2) for name, stage in train.STAGES.items()}
+    monkeypatch.setattr(train, "STAGES", short)
+    monkeypatch.setattr(train, "SPOKEN_WORLDS", 2)
+    monkeypatch.setattr(train, "SEEN_WORLDS", 1)
+    monkeypatch.setattr(train, "TOKENS", 400)
+    monkeypatch.setattr("sys.argv", ["train", "--folder", str(tmp_path), "--device", "cpu"])
+    for _ in range(2):
+        train.main()
+        lines = (tmp_path / "log.jsonl").read_text().splitlines()
+        assert [json.loads(line)["stage"] for line in lines] == list(train.STAGES)
+    seen = train_publish.assembled(tmp_path, 42).model.language_model.state_dict()
+    kept = torch.load(tmp_path / "seen.pt", weights_only=True)["model"]
+    assert all(torch.equal(seen[name], weights) for name, weights in kept.items())
 
 
 def test_published_weights_are_small_and_load(
