@@ -41,7 +41,7 @@ STAGES = {
     "vision": Stage("vision", 14_000, 1.5e-3),
     "seen": Stage("seen", 2_800, 1e-3),
 }
-"""In their order; about five hours on one free core."""
+"""In their order; by the times of single steps about five hours on one free core."""
 MIXES = {
     "captions": {"caption": 0.75, "look_up": 0.25},
     "stories": {"now": 0.36, "recall": 0.32, "watch": 0.2, "caption": 0.04, "look_up": 0.08},

@@ -1,6 +1,6 @@
 """What the tiny model reaches on worlds it has never seen, by free generation through the engine.
 
-`python -m bench_lib.dollhouse.train_check`; videos are real H.264 ones, without the code strip.
+`python -m bench_lib.dollhouse.train_check`; videos are real H.264 ones.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def unseen(worlds: int) -> str:
     """Make the set of held-out worlds known to this process; returns its source's name."""
     small = library.SETS["small"]
     seeds = tuple(range(FIRST_SEED, FIRST_SEED + worlds))
-    library.SETS["unseen"] = replace(small, seeds=seeds, look=Look(fps=1, strip=False, sound=False))
+    library.SETS["unseen"] = replace(small, seeds=seeds, look=Look(fps=1, sound=False))
     return "dollhouse-unseen"
 
 

@@ -25,7 +25,10 @@ from bench_lib.prompts import PromptSet
 _MOST = 7
 """Questions about one story."""
 _OPEN = 0.3
-"""Share of questions asked without options, so that finding stays in the mix."""
+_FREE = (
+    "ACR", "CT", "OCR", "STU-what", "STU-how", "ER-who", "ER-what", "ER-sign", "EST-where",
+)  # fmt: skip
+"""Share of questions asked without options, so that finding stays in the mix; of these kinds."""
 
 
 @dataclass
@@ -62,7 +65,7 @@ class Teacher:
         return text, said(lesson.right, LETTERS[at], lesson.seen)
 
     def choose(self, rng: np.random.Generator, found: Sequence[Lesson | None]) -> list[Lesson]:
-        """At most eight lessons, some of them without their options."""
+        """At most `_MOST` lessons, some of them without their options."""
         by_kind: dict[str, list[Lesson]] = {}
         for lesson in found:
             if lesson:
@@ -70,10 +73,8 @@ class Teacher:
         # One of each kind by turns: kinds with much to ask must not crowd out the others.
         turns = zip_longest(*(by_kind[k] for k in rng.permutation(sorted(by_kind))))
         chosen = [lesson for turn in turns for lesson in turn if lesson][:_MOST]
-        free = ("ACR", "CT", "OCR", "STU-what", "STU-how", "ER-who", "ER-what", "ER-sign")
         return [
-            replace(c, wrong=()) if c.kind in (*free, "EST-where") and rng.random() < _OPEN else c
-            for c in chosen
+            replace(c, wrong=()) if c.kind in _FREE and rng.random() < _OPEN else c for c in chosen
         ]
 
     def caption(self, rng: np.random.Generator) -> Any:

@@ -76,7 +76,7 @@ class Watch:
     def _held(self, rng: np.random.Generator, story: Story) -> Any:
         """A question held from the session's start; unanswerable where it is about other things."""
         ask = Asker(rng, story)
-        found = _question(ask, ask.pick(story.scenes[-1:]))
+        found = _question(ask, story.scenes[-1])
         if found is None:
             return None
         question, right, wrong, there, seen = found

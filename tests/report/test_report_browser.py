@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from bench_lib.report import render, theme
+import nbformat
+from nbconvert import HTMLExporter
+
+from bench_lib.report import cards, render, theme
 from bench_lib.schema import Response
 
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
@@ -156,6 +159,25 @@ def test_fragments_carry_their_own_style(full, browser, tmp_path):
     assert browser.requests == []
     assert [f["drawn"] for f in browser.drawn()] == [True] * 3
     assert "figures" in repr(fragment)
+
+
+def test_names_of_facts_keep_their_words_whole_in_a_notebook(full, browser, tmp_path):
+    """Notebooks lay out lists of terms in a way of their own, which must not reach ours."""
+    page = render.cards(cards.replies(full))._repr_html_()
+    output = nbformat.v4.new_output("display_data", {"text/html": page})
+    cell = nbformat.v4.new_code_cell("", outputs=[output])
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    path = tmp_path / "notebook.html"
+    path.write_text(HTMLExporter().from_notebook_node(notebook)[0], encoding="utf-8")
+    browser.open(path)
+    lines = browser.value(
+        "[...document.querySelectorAll('dt')].map(d => { const r = document.createRange();"
+        "r.selectNodeContents(d); return r.getClientRects().length; })"
+    )
+    assert len(lines) > 5
+    assert set(lines) == {1}
+    widths = browser.value("[...document.querySelectorAll('dd')].map(d => d.offsetWidth)")
+    assert min(widths) > 150
 
 
 def test_ids_of_figures_never_meet(full_page):
