@@ -30,7 +30,7 @@ from bench_lib.methods import forms
 RECORD = "state.json"
 PACKS = "packs"
 """Folder of the packs that the states of an episode share."""
-FILES = (".safetensors", ".sqlite", ".part")
+FILES = (".safetensors", ".sqlite", ".jsonl", ".part")
 ENOUGH = 0.5
 """Share of a pack's bytes that must be in use for the pack to stay."""
 

@@ -9,6 +9,7 @@ protocol works.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 import weakref
@@ -22,19 +23,22 @@ from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.methods import state as states
 from bench_lib.methods.base import Alert, Generation, Method, Note, Query, Refused, Reply
+from bench_lib.methods.packs import Shelf
 from bench_lib.stream import EPSILON_S, Clip, SessionInfo, Size
-from bench_lib.worker import reference, wire
+from bench_lib.worker import hello, reference, values, wire
+from bench_lib.worker.hello import Capabilities, Introduction
 from bench_lib.worker.process import Process
 from bench_lib.worker.trunk import Place, Trunk
-from bench_lib.worker.wire import Capabilities, Media
+from bench_lib.worker.wire import Media
 
 
 @dataclass(frozen=True)
 class Said:
-    """What this side keeps: alerts of the current session, and the size of frames."""
+    """What this side keeps of a session: alerts, the size of frames, the end of the last clip."""
 
     alerts: tuple[Alert, ...] = ()
     size: Size = (0, 0)
+    seen_s: float | None = None
 
 
 def _declared(name: str) -> Any:
@@ -86,6 +90,11 @@ class Worker(Method):
         for name, known in (("image", ("jpeg", "png")), ("media", ("inline", "file"))):
             if getattr(self, name) not in known:
                 raise BenchError(f"worker: {name} is {getattr(self, name)!r}, not one of {known}")
+        for name in ("start_s", "timeout_s"):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise BenchError(
+                    f"worker: {name} is {getattr(self, name)!r}, not a time in seconds"
+                )
 
     # What it is -----------------------------------------------------------------------------------
 
@@ -95,25 +104,22 @@ class Worker(Method):
         return tuple(self.command) or (sys.executable, str(reference.__file__))
 
     @property
-    def hello(self) -> Mapping[str, Any]:
+    def hello(self) -> Introduction:
         """The worker's introduction; raises WorkerError, BenchError."""
         return introduced(self.program, json.dumps(self.settings, sort_keys=True), self.start_s)
 
     @property
     def can(self) -> Capabilities:
         """What it says it can."""
-        found: Capabilities = self.hello["can"]
-        return found
+        return self.hello.can
 
     @property
     def caveat(self) -> str:
         """See `Method.caveat`: what the worker says of its weights and packages."""
         if not self.command:
             return "the reference worker perceives nothing: its answers mean nothing"
-        told = ", ".join(f"{k} {v}" for k, v in self.hello["provenance"].items())
-        return (
-            f"worker {self.hello['name']} ran in a process of its own: {told or 'it says no more'}"
-        )
+        told = ", ".join(f"{k} {v}" for k, v in self.hello.provenance.items())
+        return f"worker {self.hello.name} ran in a process of its own: {told or 'it says no more'}"
 
     def frame_size(self, native: Size) -> Size:
         """See `Method.frame_size`."""
@@ -123,7 +129,7 @@ class Worker(Method):
     # The stream -----------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        self.trunk = Trunk(self.program, self.settings, self.start_s, self.timeout_s)
+        self.trunk = Trunk(self.program, self.settings, self.start_s, self.timeout_s, self.hello)
         self.place, self.state = Place(), Said()
         folder = self.trunk.media if self.media == "file" else None
         self.how = Media(self.image, self.quality, folder)
@@ -148,10 +154,13 @@ class Worker(Method):
         """See `Method.observe`; raises WorkerError."""
         count("frames_observed", len(clip.frames))
         count("frames_sent", len(clip.frames))
-        reply = self._tell("observe", **wire.clip_of(clip, self.state.size, self.can, self.how))
-        wire.counted(reply)
-        new = wire.alerts_of(reply)
-        self.state = replace(self.state, alerts=(*self.state.alerts, *new))
+        said = self.state
+        reply = self._tell("observe", **wire.clip_of(clip, said.size, self.can, self.how))
+        values.counted(reply)
+        now_s = wire.end_of(clip)
+        room = values.ALERTS - len(said.alerts)
+        new = values.alerts_of(reply, said.seen_s, now_s, room)
+        self.state = replace(said, alerts=(*said.alerts, *new), seen_s=now_s)
 
     def end_session(self, recorded_bytes: int) -> None:
         """See `Method.end_session`; raises WorkerError."""
@@ -174,7 +183,7 @@ class Worker(Method):
     def respond(self, query: Query, generation: Generation) -> Reply:
         """See `Method.respond`; raises WorkerError, Refused."""
         if not self.can.reactive:
-            raise Refused(f"worker {self.hello['name']} answers no questions")
+            raise Refused(f"worker {self.hello.name} answers no questions")
         count("model_calls")
         begun = time.perf_counter()
         reply = self.trunk.ask(
@@ -184,16 +193,16 @@ class Worker(Method):
             generation=wire.generation_of(generation),
         )
         done = time.perf_counter()
-        wire.counted(reply)
-        first = min(done, begun + max(0.0, float(reply.get("ttft_s") or done - begun)))
-        stop = str(reply.get("stop") or "end")
-        return Reply(wire.text_of(reply, "respond"), begun, first, done, stop)
+        values.counted(reply)
+        text, stop = values.text_of(reply, "reply to respond"), values.stop_of(reply)
+        return Reply(text, begun, begun + values.ttft_of(reply, done - begun), done, stop)
 
     def watch(self, note: Note, key: str) -> str:
         """See `Method.watch`; raises WorkerError."""
         if not self.can.proactive:
-            raise Refused(f"worker {self.hello['name']} cannot speak unasked")
-        return wire.text_of(self._tell("watch", key=key, note=wire.note_of(note)), "watch")
+            raise Refused(f"worker {self.hello.name} cannot speak unasked")
+        reply = self._tell("watch", key=key, note=wire.note_of(note))
+        return values.text_of(reply, "reply to watch")
 
     def unwatch(self, key: str) -> None:
         """See `Method.unwatch`; raises WorkerError."""
@@ -208,42 +217,40 @@ class Worker(Method):
 
     def state_bytes(self) -> Mapping[str, int]:
         """See `Method.state_bytes`: what the worker says; raises WorkerError."""
-        said = self.trunk.ask(self.place, "state_bytes").get("bytes")
-        if not isinstance(said, dict) or not set(said) <= set(states.KINDS):
-            kinds = ", ".join(states.KINDS)
-            raise BenchError(f"the worker's bytes must be by kind ({kinds}), not {said!r}")
-        return {kind: int(number) for kind, number in said.items()}
+        return values.bytes_of(self.trunk.ask(self.place, "state_bytes"))
 
-    def save(self, folder: Path, shelf: Any = None) -> None:
+    def save(self, folder: Path, shelf: Shelf | None = None) -> None:
         """Let the worker write its memory, or write what it was sent; raises WorkerError."""
-        states.save(self.state, folder, self._identity())
-        own = folder / "worker"
-        own.mkdir()
+        states.save(self.state, folder / "said", self._identity())
         if self.can.saves:
+            own = folder / "worker"
+            own.mkdir()
             self.trunk.ask(self.place, "save", folder=str(own.resolve()))
+            written = sum(path.stat().st_size for path in own.rglob("*") if path.is_file())
+            count("state_bytes_written", written)
+            count("state_bytes_on_disk", written)
         elif self.media == "file":
             raise BenchError("worker: it cannot save, and files are not kept: media must be inline")
         else:
-            self.trunk.keep(own)
+            self.trunk.journal.keep(folder, shelf or Shelf(folder))
 
     def load(self, folder: Path) -> None:
         """See `Method.load`; raises WorkerError, BenchError."""
-        loaded = states.load(folder, self._identity(), type(self))
+        loaded = states.load(folder / "said", self._identity(), type(self))
         self._open()
-        own = folder / "worker"
         if self.can.saves:
-            self.trunk.tell("load", folder=str(own.resolve()))
+            self.trunk.load(folder / "worker")
         else:
-            self.trunk.again(own)
+            self.trunk.begin_with(folder)
         self.state = loaded
 
     def _identity(self) -> dict[str, Any]:
-        model = {"worker": self.hello["name"], "provenance": self.hello["provenance"]}
+        model = {"worker": self.hello.name, "provenance": dict(self.hello.provenance)}
         return {**super()._identity(), "model": model}
 
 
 @cache
-def introduced(program: tuple[str, ...], settings: str, start_s: float) -> Mapping[str, Any]:
+def introduced(program: tuple[str, ...], settings: str, start_s: float) -> Introduction:
     """What a worker says of itself, asked once of a process that then ends.
 
     Raises:
@@ -252,14 +259,6 @@ def introduced(program: tuple[str, ...], settings: str, start_s: float) -> Mappi
     """
     process = Process(program)
     try:
-        asked = {"protocol": wire.PROTOCOL, "settings": json.loads(settings)}
-        said = process.ask("hello", asked, start_s)
+        return hello.introduced(process, json.loads(settings), start_s)
     finally:
         process.stop()
-    if said.get("protocol") != wire.PROTOCOL:
-        raise BenchError(
-            f"worker {program[0]} speaks protocol {said.get('protocol')!r}, not {wire.PROTOCOL}"
-        )
-    name = wire.text_of(said, "hello", "name")
-    provenance = dict(said.get("provenance") or {})
-    return {"name": name, "can": wire.capabilities(name, said.get("can")), "provenance": provenance}

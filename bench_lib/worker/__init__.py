@@ -9,7 +9,7 @@ is a whole one, with the standard library alone, and can be copied to begin with
 The protocol, version 1:
 One JSON object a line, UTF-8. The bench writes a request to standard input and waits for one reply
 on standard output; a reply repeats the request's `id`. Standard output is for replies alone; print
-everything else to standard error, whose last lines are shown when something fails.
+everything else to standard error, whose first and last words are shown when something fails.
 
     {"id": 7, "op": "observe", "state": "trunk", ...}
     {"id": 7, ...}                                     the result, keys as below
@@ -42,20 +42,29 @@ seconds of the session. Every request but `hello`, `reset` and `load` comes afte
     note       {session, t_s, text, wall_s}
     query      {text, system, session, cutoff_s, closed, contract, options [{id, text}], notes}
     generation {max_new_tokens, temperature, top_p, repetition_penalty, seed}
-    alerts     [{key, text, observed_s, delivered_s}], those that are new since the last `observe`
+    alerts     [{key, text, observed_s, delivered_s}], those that are new since the last `observe`:
+               both stamps lie after the end of the clip before and not after that of this one
     counters   {name: number}, work done for this request (frames_encoded, tokens_prefilled, ...)
 
 `can` says what the worker is: `Capabilities` has the names and what holds for one that is left out.
 `provenance` is free: weights and revision, package versions, sampling; reports show it. Answer
-`hello` before weights are loaded, since it is also asked to learn what a worker can.
+`hello` before weights are loaded, since it is also asked to learn what a worker can, and answer it
+alike at each start: a worker that says something else is another one, and refused.
+
+Every value is read with its type, range and size (`values.py`): numbers are finite, texts whole
+characters, a reply has at most 16 MiB. What is wrong is an error of its request, never corrected.
 
 What the bench does:
-One process for each trunk; it ends with the trunk. A worker without `forks` is asked on the trunk
-itself, which is then built anew for each question. One without `saves` is saved as what it was sent
-and loaded by sending it again. A worker never learns a question before its time, the time of an
-event that it watches for, nor how long a session is.
+One process for each trunk; it ends with the trunk, and so does all that it started, wherever that
+has gone (`tree.py`). A worker without `forks` is asked on the trunk itself, which is then built
+anew for each question. One without `saves` is saved as what it was sent and loaded by sending it
+again. A worker never learns a question before its time, the time of an event that it watches for,
+nor how long a session is.
 
 A reply with `error` fails that question alone. So does a worker that ends, hangs beyond the time
 limit or writes something else to standard output while it is asked on a branch: its process is
-ended and another one is sent all that the trunk had seen. Branches alive at that time are lost.
+ended and another one is sent all that the trunk had seen. Branches alive at that time are lost. A
+process that fails before it has taken in all of that answers nothing, and after three such starts
+in a row the trunk is given up. What fails on the trunk itself is told again to the next process;
+`watch` alone may be declined and leaves the memory as it was.
 """

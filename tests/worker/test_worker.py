@@ -9,19 +9,17 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
+from scripted import SIZE, ask, clip
 
 from bench_lib import methods
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
 from bench_lib.methods.base import Generation, Note, Query, Refused
-from bench_lib.schema import Caption
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.stream import Clip, SessionInfo
 from bench_lib.worker import reference
 from bench_lib.worker.process import WorkerError
 
-SIZE = (16, 24)
 REFERENCE = Path(reference.__file__)
 FAULTY = f"""
 import sys, time
@@ -47,26 +45,11 @@ reference.main(Faulty())
 """
 
 
-def clip(start: int, frames: int = 2, said: str = "", sound: bool = False) -> Clip:
-    shown = tuple(
-        ArrayFrame(float(t), np.full((*SIZE, 3), t, np.uint8)) for t in range(start, start + frames)
-    )
-    end_s = float(start + frames - 1)
-    captions = (Caption(start_s=end_s - 0.5, end_s=end_s, text=said),) if said else ()
-    audio = np.zeros(1600, np.float32) if sound else None
-    return Clip(0, shown, captions, audio, end_s)
-
-
 def begun(**args):
     method = methods.load("worker", **args)
     method.reset("T", 42)
     method.begin_session(SessionInfo("S1", 0, None, SIZE))
     return method
-
-
-def ask(method, text="What now?", t_s=9.0):
-    asked = method.branch() if method.forks else method
-    return asked.respond(Query(text, 0, t_s), Generation()).text
 
 
 def faulty(tmp_path: Path, **args):
