@@ -12,6 +12,8 @@ from pathlib import Path
 from string import Template
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.paths import short
+from bench_lib.texts import records
 
 HERE = Path(__file__).parent
 
@@ -60,4 +62,10 @@ def load(name: str, base: str = "apm") -> PromptSet:
 
 
 def _read(folder: Path) -> dict[str, str]:
-    return {p.stem: p.read_text(encoding="utf-8").strip() for p in sorted(folder.glob("*.txt"))}
+    found = {}
+    for path in sorted(p for p in folder.glob("*.txt") if p.name[0] != "."):
+        try:
+            found[path.stem] = records.text(path).strip()
+        except records.Unreadable as error:
+            raise BenchError(f"{short(path)} {error}") from None
+    return found

@@ -23,6 +23,7 @@ from bench_lib.score.cells import Cells, grouped, macro, scaled
 from bench_lib.score.parse import parse_choice
 from bench_lib.score.stats import estimate
 from bench_lib.score.table import line, table
+from bench_lib.texts import records
 
 GROUPS = {
     "Backward": ("EPM", "ASI", "HLD"),
@@ -42,11 +43,14 @@ def read_results(folder: Path | str) -> list[dict[str, Any]]:
     """
     folder = Path(folder).expanduser()
     found: list[dict[str, Any]] = []
-    paths = sorted(folder.glob("*.json"))
+    paths = sorted(path for path in folder.glob("*.json") if path.name[0] != ".")
     if not paths:
         raise BenchError(f"{short(folder)} holds no result file of OVO-Bench (*.json)")
     for path in paths:
-        parts = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            parts = json.loads(records.text(path))
+        except ValueError as error:
+            raise BenchError(f"{short(path)} is not JSON: {error}") from None
         if not isinstance(parts, dict) or not set(parts) <= {"backward", "realtime", "forward"}:
             raise BenchError(f"{short(path)} is no result file of OVO-Bench")
         found += [record for part in parts.values() for record in part]

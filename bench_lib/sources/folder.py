@@ -15,7 +15,6 @@ session. A video that cannot be read stays in the list and costs the probes of i
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from bench_lib import paths
 from bench_lib.errors import BenchError
 from bench_lib.schema import Candidate, Caption, Session, Span, Trajectory
 from bench_lib.sources import Dataset, Problem, captions
+from bench_lib.texts import records
 from bench_lib.video import VideoError, inspect
 
 VIDEOS = {".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v"}
@@ -70,9 +70,9 @@ def _trajectory(home: Path) -> tuple[Trajectory, list[Problem]]:
     described: dict[str, Any] = {}
     if about.exists():
         try:
-            described = json.loads(about.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise _Fault(about, "file", "JSON", str(error), "is not JSON") from None
+            described = records.value(about)
+        except records.Unreadable as error:
+            raise _Fault(about, "file", "JSON", "", str(error)) from None
     listed = described.get("sessions")
     if listed is None:
         names = sorted(p.name for p in home.iterdir() if p.suffix.lower() in VIDEOS)
@@ -145,14 +145,21 @@ def _wall(about: Path, index: int, text: Any) -> float | None:
 def _candidates(path: Path, problems: list[Problem]) -> Iterator[Candidate]:
     if not path.exists():
         return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
+    name = paths.short(path)
+    try:
+        entries = records.entries(path)
+    except records.Unreadable as error:
+        problems.append(Problem(name, "file", "JSON", "", str(error)))
+        return
+    for entry in entries:
+        if entry.fault:
+            shown = repr(entry.text)[:80]
+            problems.append(Problem(name, entry.where, entry.field, shown, entry.fault))
             continue
         try:
-            yield Candidate.model_validate_json(line)
+            yield Candidate.model_validate(entry.value)
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"])) or "JSON"
             value = repr(first["input"])[:80]
-            where = f"line {number}"
-            problems.append(Problem(paths.short(path), where, field, value, first["msg"]))
+            problems.append(Problem(name, entry.where, field, value, first["msg"]))

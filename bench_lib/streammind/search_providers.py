@@ -20,6 +20,7 @@ from typing import Any
 from bench_lib.errors import BenchError
 from bench_lib.streammind.search_tools import Provider, Result, SearchError
 from bench_lib.streammind.text_index import TextIndex
+from bench_lib.texts import records
 
 IMAGE_TOOLS = ("image_search", "crop_search")
 FORMS = "corpus:FILE, corpus:dollhouse, replay:FOLDER, record:FOLDER, web"
@@ -51,18 +52,12 @@ class Corpus:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise BenchError(f"search corpus {path.name} does not exist")
-        body = path.read_bytes()
-        self.id = f"corpus-{blake2b(body, digest_size=6).hexdigest()}"
-        self.documents: list[Result] = []
-        for number, line in enumerate(body.decode().splitlines(), 1):
-            try:
-                record = json.loads(line)
-                found = Result(record["title"], record["text"], record.get("url", ""))
-            except (ValueError, KeyError, TypeError) as error:
-                raise BenchError(
-                    f"{path.name}, line {number}: a document needs 'title' and 'text' ({error})"
-                ) from None
-            self.documents.append(found)
+        self.id = f"corpus-{blake2b(path.read_bytes(), digest_size=6).hexdigest()}"
+        try:
+            entries = records.entries(path)
+        except records.Unreadable as error:
+            raise BenchError(f"{path.name} {error}") from None
+        self.documents = [_document(path, entry) for entry in entries]
         self._index = TextIndex(
             (str(at), f"{d.title} {d.text}") for at, d in enumerate(self.documents)
         )
@@ -74,6 +69,16 @@ class Corpus:
     def image(self, jpeg: bytes, most: int) -> Sequence[Result]:
         """A corpus of texts has no pictures."""
         raise SearchError("this search corpus holds no pictures")
+
+
+def _document(path: Path, entry: records.Entry) -> Result:
+    record = entry.value
+    if isinstance(record, dict):
+        fields = [record.get(name, "") for name in ("title", "text", "url")]
+        if fields[1] and all(isinstance(field, str) for field in fields):
+            return Result(*fields)
+    reason = entry.fault or "a document needs the texts 'title' and 'text'"
+    raise BenchError(f"{path.name}, {entry.where}: {reason}")
 
 
 class Replay:

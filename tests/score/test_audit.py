@@ -210,18 +210,47 @@ def test_labels_keep_ids_as_text(tmp_path):
     assert read_labels(lines)["annotator"].tolist() == ["1"]
 
 
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_tables_of_any_office_are_read(tmp_path, codec, mark):
+    path = tmp_path / "labels.CSV"
+    rows = [
+        ["candidate", " probe", "score", "why"],
+        ["caf\u0065\u0301", "p", "4", '"two\nrows\u2028"'],
+    ]
+    path.write_bytes("\r\n".join(map(mark.join, rows)).encode(codec))
+    assert read_labels(path).values.tolist() == [["caf\u00e9", "p", "", 4]]
+
+
+def test_lines_of_labels_end_at_newlines_only(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    line = '{"candidate": "c\u2028\x85", "probe": "p", "score": 3}\n'
+    path.write_bytes(line.encode("utf-8-sig"))
+    assert read_labels(path)["candidate"].tolist() == ["c\u2028\x85"]
+    path.write_bytes(line.encode() + '{"candidate": "é"}'.encode("cp1252"))
+    with pytest.raises(BenchError, match="line 2 has the byte 0xE9"):
+        read_labels(path)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("candidate,probe\nc,p\n", "record 1 lacks score"),
+        ("candidate,probe\nc,p\n", "line 2 lacks score"),
         ("candidate,probe,score\nc,p,9\n", "score '9' is none of 1, 2"),
         ("candidate,probe,score\nc,p,\n", "score '' is none of"),
-        ("candidate,probe,score\nc,p,4\nc,p,5\n", "record 2: c p is labelled twice"),
+        (
+            "candidate,probe,score,why\nc,p,4,good, or so\n",
+            "line 2 has 5 columns, the first",
+        ),
+        ("candidate,probe,score,score\nc,p,4,5\n", "names a column twice"),
+        ('candidate,probe,score\nc,"p,4\n', "line 2: unexpected end of data"),
+        ("candidate,probe,score\nc,p\xe9,4\n".encode("cp1252"), "line 2 has the byte 0xE9"),
+        ("candidate,probe,score\nc,p,4\nc,p,5\n", "line 3: c p is labelled twice"),
     ],
 )
 def test_bad_labels_are_named(tmp_path, text, why):
     path = tmp_path / "labels.csv"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(BenchError, match=why):
         read_labels(path)
     with pytest.raises(BenchError, match="does not exist"):

@@ -20,6 +20,7 @@ from bench_lib.errors import BenchError
 from bench_lib.schema import Candidate, Moment, Probe, Reference, Registration, Trajectory
 from bench_lib.sources.stream_arena import items
 from bench_lib.sources.stream_arena import rows as row_shapes
+from bench_lib.texts import records
 from bench_lib.video import inspect, open_session
 
 SECONDS = 6.0
@@ -109,7 +110,7 @@ def candidates(draw: st.DrawFn) -> Candidate:
 @given(candidates(), st.sampled_from(["paper", "released"]))
 def test_any_candidate_survives_both_shapes(made: Candidate, shape: str) -> None:
     line = json.dumps(export_stream_arena._row(made, "v", shape, 0))  # type: ignore[arg-type]
-    row = row_shapes.read(row_shapes.parse(line), 0)
+    row = row_shapes.read(row_shapes.parse(records.Entry("line 1", line, json.loads(line))), 0)
     found = items.candidate(row, {"domain": "household"}, "en")
     assert found == (made if shape == "paper" else bare(made))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib import paths
+from bench_lib.errors import BenchError
 from bench_lib.schema import Candidate, Moment, Probe, Reference, Registration, Session, Span
 from bench_lib.schema import Trajectory as Record
 from bench_lib.sources import Problem
@@ -19,6 +20,7 @@ from bench_lib.sources.stream_arena import rows, videos
 from bench_lib.sources.stream_arena.defects import defect
 from bench_lib.sources.stream_arena.rows import Fault, Row
 from bench_lib.sources.stream_arena.videos import Video
+from bench_lib.texts import records
 
 SESSION = "S001"
 TWICE = "question occurs twice"
@@ -38,7 +40,8 @@ class Told:
         return self.faults.total()
 
 
-Lines = list[tuple[int, Row]]
+Lines = list[tuple[str, Row]]
+"""Rows with their places in the file."""
 
 
 def trajectories(
@@ -92,35 +95,36 @@ def _meta(root: Path, language: str, problems: list[Problem]) -> dict[str, dict[
 
 
 def _rows(path: Path, problems: list[Problem], told: Told) -> dict[str, Lines]:
-    """The rows of each video, numbered by line."""
+    """The rows of each video. BenchError where the file cannot be read at all."""
     found: dict[str, Lines] = {}
     places: Counter[str] = Counter()
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
+    try:
+        entries = records.entries(path)
+    except records.Unreadable as error:
+        raise BenchError(f"{paths.short(path)} {error}") from None
+    for entry in entries:
         told.asked += 1
         try:
-            record = rows.parse(line)
+            record = rows.parse(entry)
             name = record["video_id"]
             places[name] += 1
             row = rows.read(record, places[name] - 1)
             _once(row, found.get(name, []))
         except Fault as fault:
             told.faults[fault.kind] += 1
-            problems.append(_problem(path, f"line {number}", fault))
+            problems.append(_problem(path, entry.where, fault))
             continue
-        found.setdefault(name, []).append((number, row))
+        found.setdefault(name, []).append((entry.where, row))
     return found
 
 
 def _once(row: Row, before: Lines) -> None:
     """Raise Fault where a row's number, or all that it asks, has been there before."""
-    for number, other in before:
+    for where, other in before:
         if other.qid.casefold() == row.qid.casefold():
-            raise Fault(TWICE, "qid", row.qid, f"is that of line {number} too; number it anew")
+            raise Fault(TWICE, "qid", row.qid, f"is that of {where} too; number it anew")
         if (other.task, other.ask_s, other.question) == (row.task, row.ask_s, row.question):
-            reason = f"is asked at {row.ask_s:g} s in line {number} too; leave one out"
+            reason = f"is asked at {row.ask_s:g} s in {where} too; leave one out"
             raise Fault(TWICE, "question", row.question, reason)
 
 
@@ -128,13 +132,13 @@ def _sound(
     path: Path, lines: Lines, video: Video, horizon: bool, problems: list[Problem], told: Told
 ) -> Iterator[Row]:
     """The rows without a defect, in time order."""
-    for number, row in sorted(lines, key=lambda one: (one[1].ask_s, one[0])):
+    for where, row in sorted(lines, key=lambda one: one[1].ask_s):
         fault = defect(row, video.duration_s, horizon)
         if fault is None:
             yield row
         else:
             told.faults[fault.kind] += 1
-            problems.append(_problem(path, f"line {number} ({row.video_id} {row.qid})", fault))
+            problems.append(_problem(path, f"{where} ({row.video_id} {row.qid})", fault))
 
 
 def candidate(row: Row, meta: dict[str, Any], language: str) -> Candidate:

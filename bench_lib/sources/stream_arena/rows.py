@@ -19,7 +19,6 @@ that has been. Further fields are left alone.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import Any
 
 from bench_lib.errors import nearest
 from bench_lib.tasks import STREAM_ARENA
+from bench_lib.texts.records import Entry
 
 PAPER = ("capability", "query_time", "evidence", "monitoring_horizon")
 MARKS = ("capability", "query_time", "monitoring_horizon")
@@ -66,14 +66,12 @@ class Row:
     """How this row's shape calls `ask`, `ref`, `evidence` and `horizon`."""
 
 
-def parse(line: str) -> dict[str, Any]:
-    """A line as an object that says which video it is about. Raises Fault."""
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise Fault("unparsable row", "JSON", line[:60], f"is not JSON ({error})") from None
+def parse(entry: Entry) -> dict[str, Any]:
+    """A record as an object that says which video it is about. Raises Fault."""
+    record = entry.value
     if not isinstance(record, dict):
-        raise Fault("unparsable row", "JSON", line[:60], "is no JSON object")
+        reason = entry.fault or "is no JSON object"
+        raise Fault("unparsable row", entry.field, entry.text[:60], reason)
     name = record.get("video_id")
     if not isinstance(name, str) or not VIDEO_ID.fullmatch(name):
         reason = "must be a YouTube id: letters, digits, _ and -"

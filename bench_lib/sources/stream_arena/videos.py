@@ -7,7 +7,6 @@ is looked through in a second.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from bench_lib.sources import Problem, captions
 from bench_lib.sources.stream_arena import mp4
 from bench_lib.sources.stream_arena.archive import Archive, Refused, extract, look
 from bench_lib.sources.stream_arena.rows import Fault
+from bench_lib.texts import records
 from bench_lib.video import VideoError, inspect
 
 LANGUAGES = ("zh-CN", "zh-Hans", "en", "zh-Hant")
@@ -91,13 +91,13 @@ def manifest(root: Path, problems: list[Problem]) -> dict[str, dict[str, Any]] |
     if not path.is_file():
         return None
     found: dict[str, dict[str, Any]] = {}
-    for number, row in objects(path, problems):
+    for where, row in objects(path, problems):
         size, digest = row.get("bytes"), row.get("sha256")
         good = (
             isinstance(size, int) and isinstance(digest, str) and _SHA256.fullmatch(digest.lower())
         )
         if not good:
-            where, value = f"line {number}", repr((size, digest))
+            value = repr((size, digest))
             reason = "needs a number of bytes and 64 hexadecimal digits; its archive is not used"
             problems.append(Problem(paths.short(path), where, "bytes, sha256", value, reason))
             continue
@@ -105,24 +105,21 @@ def manifest(root: Path, problems: list[Problem]) -> dict[str, dict[str, Any]] |
     return found
 
 
-def objects(path: Path, problems: list[Problem]) -> list[tuple[int, dict[str, Any]]]:
-    """The lines of a file that are objects with a `video_id`, numbered; others are problems."""
-    found = []
-    for number, line in enumerate(
-        path.read_text(encoding="utf-8-sig", errors="replace").split("\n"), 1
-    ):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
+def objects(path: Path, problems: list[Problem]) -> list[tuple[str, dict[str, Any]]]:
+    """The records of a file that are objects with a `video_id`, by place; others are problems."""
+    found, name = [], paths.short(path)
+    try:
+        entries = records.entries(path)
+    except records.Unreadable as error:
+        problems.append(Problem(name, "file", "JSON", "", f"{error}; it is not used"))
+        return []
+    for entry in entries:
+        row = entry.value
         if isinstance(row, dict) and isinstance(row.get("video_id"), str):
-            found.append((number, row))
+            found.append((entry.where, row))
         else:
-            reason = "is no JSON object with a video_id; it is not used"
-            name = paths.short(path)
-            problems.append(Problem(name, f"line {number}", "JSON", repr(line[:60]), reason))
+            reason = f"{entry.fault or 'is no JSON object with a video_id'}; it is not used"
+            problems.append(Problem(name, entry.where, entry.field, repr(entry.text[:60]), reason))
     return found
 
 
