@@ -7,22 +7,22 @@ command is printed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench_lib import paths
+from bench_lib import paths, sources
 from bench_lib.comparing import read
 from bench_lib.errors import BenchError
+from bench_lib.identity import Contents, about, contents, identity, same
 from bench_lib.judging import by_rules
 from bench_lib.params import EvalParams
 from bench_lib.params_scores import AblationParams
 from bench_lib.report.command import command
 from bench_lib.report.data import Material
-from bench_lib.runs import Run, identity, last_written
+from bench_lib.runs import Run, last_written
 from bench_lib.score.instances import Instances
 
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
@@ -119,13 +119,21 @@ def _look(
 ) -> tuple[dict[tuple[str, str], Material], list[str]]:
     """The newest run of each; several processes and versions may have made it."""
     home = paths.outputs() / "runs"
-    known = [(p.parent, _identity(p.parent)) for p in home.glob("*/manifest.json")]
+    known = [Run(path.parent, {}) for path in home.glob("*/manifest.json")]
+    kept = [(run, _plain(run.manifest().get("identity", {}))) for run in known]
+    sets: dict[tuple[str, str, str], Contents | None] = {}
     chosen: dict[tuple[str, str], Path] = {}
     for place, params in wanted.items():
-        asked = _plain(identity(params.as_dict()))
-        same = [folder for folder, own in known if _same(own, asked)]
-        if same:
-            chosen[place] = max(same, key=last_written)
+        turns = {"turns": [sorted(params.tasks), params.limit]}
+        turns = turns if params.tasks or params.limit else {}
+        asked = {**_plain(identity(params.as_dict())), **turns}
+        same_params = [run for run, own in kept if own and same({**turns, **own}, asked)]
+        which = params.source, params.data_root, params.backbone
+        if same_params and which not in sets:
+            sets[which] = _present(*which)
+        of_data = [run.folder for run in same_params if _about(run, sets[which])]
+        if of_data:
+            chosen[place] = max(of_data, key=last_written)
     found, left = {}, []
     for place, folder in chosen.items():
         materials, why = read([folder], judge)
@@ -135,20 +143,18 @@ def _look(
     return found, left
 
 
-def _identity(folder: Path) -> dict[str, Any]:
-    return _plain(dict(Run(folder, {}).manifest().get("identity", {})))
+def _plain(ident: Mapping[str, Any]) -> dict[str, Any]:
+    """Without versions, which may differ."""
+    return {k: v for k, v in ident.items() if k != "versions"}
 
 
-def _plain(ident: dict[str, Any]) -> dict[str, Any]:
-    """As a manifest holds it, without versions, and without what a condition does not read."""
-    ident = json.loads(paths.homeless(json.dumps(ident, default=str)))
-    own = {k: v for k, v in ident.items() if k != "versions"}
-    if own.get("condition") != "recent_sessions":
-        own.pop("recent", None)
-    return own
+def _present(source: str, data_root: str, model: str) -> Contents | None:
+    """What a source's data is known by; None where it cannot be read, which reading a run tells."""
+    try:
+        return contents(sources.load(source, data_root, model).trajectories)
+    except BenchError:
+        return None
 
 
-def _same(own: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """Whether a run is the one asked for; a parameter it does not know yet had its default."""
-    default = EvalParams().as_dict()
-    return bool(own) and all(own.get(k, default[k]) == v for k, v in asked.items())
+def _about(run: Run, present: Contents | None) -> bool:
+    return present is None or about(run.contents(), present)

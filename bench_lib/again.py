@@ -16,10 +16,11 @@ from tqdm.auto import tqdm
 from bench_lib.ask import Ask
 from bench_lib.chat.agreement import Agreement, agreement
 from bench_lib.chat.cache import CachedChat
+from bench_lib.content import digest
 from bench_lib.engine import Walk
 from bench_lib.errors import BenchError
-from bench_lib.runs import Run, digest
-from bench_lib.schema import SCORABLE, Response
+from bench_lib.runs import Run
+from bench_lib.schema import SCORABLE, Key, Response
 from bench_lib.states import States
 
 if TYPE_CHECKING:
@@ -67,20 +68,20 @@ def _together(job: Evaluation) -> bool:
     return replies_at_once(job.method) > 1
 
 
-def _chosen(job: Evaluation) -> set[tuple[str, str]]:
+def _chosen(job: Evaluation) -> set[Key]:
     """Keys that are still to be put again: the first of all answered ones by their digest."""
     found = job.run.responses()
     asks: list[Ask] = [ask for own in job.asks.values() for ask in own]
     keys = [a.key for a in asks if a.key in found and found[a.key].status in SCORABLE]
     first = sorted(keys, key=digest)[: job.params.repeat]
-    return set(first) - {(r["candidate"], r["probe"]) for r in job.run.read(KIND)}
+    return set(first) - {Response.model_validate(r).key for r in job.run.read(KIND)}
 
 
 def repeats(run: Run) -> tuple[Agreement, Agreement]:
     """Agreement of raw replies, and of what was read from them, over the asks put twice."""
     first = run.responses()
     second = [Response.model_validate(record) for record in run.read(KIND)]
-    pairs = [(first[r.candidate, r.probe], r) for r in second if (r.candidate, r.probe) in first]
+    pairs = [(first[r.key], r) for r in second if r.key in first]
     pairs = [(a, b) for a, b in pairs if a.status in SCORABLE]
     texts = agreement([a.raw_text for a, _ in pairs], [b.raw_text for _, b in pairs])
     return texts, agreement([_read(a) for a, _ in pairs], [_read(b) for _, b in pairs])

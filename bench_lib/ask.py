@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bench_lib.methods.base import Note, Query
 from bench_lib.prompts import PromptSet
-from bench_lib.schema import Candidate, Probe, Session, clock
+from bench_lib.schema import Candidate, Key, Probe, Session, clock
 from bench_lib.tasks import Bench, task_of
 
 WAITING_S = 30.0
@@ -19,15 +19,16 @@ WAITING_S = 30.0
 
 @dataclass(frozen=True)
 class Ask:
-    """One runtime instance: a candidate at one of its probes."""
+    """One runtime instance: a candidate of a trajectory at one of its probes."""
 
+    trajectory: str
     candidate: Candidate
     probe: Probe
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> Key:
         """What identifies it in every file of a run."""
-        return self.candidate.id, self.probe.id
+        return self.trajectory, self.candidate.id, self.probe.id
 
     @property
     def deadline_s(self) -> float | None:

@@ -19,7 +19,7 @@ from bench_lib.ask import Ask, noted
 from bench_lib.engine import Walk
 from bench_lib.feeds import Feed
 from bench_lib.methods.base import Alert, Method, Note, Reply
-from bench_lib.schema import SCORABLE, Response
+from bench_lib.schema import SCORABLE, Key, Response
 from bench_lib.score.timing import WINDOW
 from bench_lib.stream import EPSILON_S, Clip
 
@@ -31,7 +31,7 @@ CENSORED = "right-censored: the video ends before the case does"
 class Dialogue(Walk):
     """A walk whose turns share one dialogue. `answered` holds what an earlier process answered."""
 
-    answered: Mapping[tuple[str, str], Response] = field(default_factory=dict)
+    answered: Mapping[Key, Response] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

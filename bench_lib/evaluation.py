@@ -26,10 +26,11 @@ from bench_lib.engine_dialogue import Dialogue
 from bench_lib.errors import BenchError
 from bench_lib.feeds import Episode, by_session, episodes, foreign
 from bench_lib.free import free_question
+from bench_lib.identity import Contents, contents
 from bench_lib.methods.base import Generation, Method
 from bench_lib.params import EvalParams
 from bench_lib.runs import Run, find_run
-from bench_lib.schema import Response, Trajectory
+from bench_lib.schema import Key, Response, Trajectory
 from bench_lib.serving import serve
 from bench_lib.sources import Dataset
 from bench_lib.states import States
@@ -68,10 +69,17 @@ class Evaluation:
         bench = asked_by(asks, params)
         part, whole = params.shard_of()
         own = chosen[part - 1 :: whole]
+        present = contents(data.trajectories)
+        params = _from_states(params, present)
         name = params.name or params.method
-        run = Run.open(notebook, name, params.as_dict(), **_turns(params, bench))
-        for trajectory in own:
-            run.register(trajectory)
+        run = Run.open(
+            notebook,
+            name,
+            params.as_dict(),
+            present,
+            [trajectory.id for trajectory in own],
+            **_turns(params, bench),
+        )
         method.attach(serve(method, params))
         setting = _setting(params, method, bench)
         notes = [getattr(method.served, kind, "") for kind in ("noise", "caveat")]
@@ -128,7 +136,7 @@ class Evaluation:
             found += self.episodes(trajectory, self._open(trajectory, done))
         return found
 
-    def _open(self, trajectory: Trajectory, done: Container[tuple[str, str]]) -> list[Ask]:
+    def _open(self, trajectory: Trajectory, done: Container[Key]) -> list[Ask]:
         """What is still to be asked; a dialogue is had again from its start."""
         asks = list(self.asks[trajectory.id])
         left = [ask for ask in asks if ask.key not in done]
@@ -287,7 +295,8 @@ def select(trajectories: tuple[Trajectory, ...], params: EvalParams) -> dict[str
             more = dense(task_of(candidate.task), trajectory, candidate, params.probe_every_s)
             for probe in (*candidate.probes, *more):
                 closed = {"inclusive": True, "exclusive": False}.get(params.cutoff, probe.closed)
-                asks.append(Ask(candidate, probe.model_copy(update={"closed": closed})))
+                put = probe.model_copy(update={"closed": closed})
+                asks.append(Ask(trajectory.id, candidate, put))
         chosen[trajectory.id] = tuple(asks)
     if not any(chosen.values()):
         what = f"of the tasks {params.tasks} " if params.tasks else ""
@@ -324,6 +333,21 @@ def _turns(params: EvalParams, bench: Bench) -> dict[str, Any]:
     if bench.dialogue == "shared" and (params.tasks or params.limit):
         return {"turns": [sorted(params.tasks), params.limit]}
     return {}
+
+
+def _from_states(params: EvalParams, present: Contents) -> EvalParams:
+    """The parameters with the full name of the run whose memories are asked.
+
+    Raises:
+        BenchError: there is no such run, or its memories are of other data.
+    """
+    if not params.states_from:
+        return params
+    if params.states_from == "latest":
+        raise BenchError("states_from: latest could be this very run; give the run's name")
+    kept = Run.at(find_run(params.states_from))
+    kept.check(present)
+    return replace(params, states_from=kept.folder.name)
 
 
 def _method_args(params: EvalParams) -> dict[str, Any]:

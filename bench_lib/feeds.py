@@ -84,7 +84,7 @@ def episodes(
     """The episodes that serve `asks` under a condition; `one_each` gives each ask its own."""
     if one_each:
         return [
-            replace(e, id=f"{e.id}:{'.'.join(ask.key)}")
+            replace(e, id=f"{e.id}:{ask.candidate.id}.{ask.probe.id}")
             for ask in asks
             for e in episodes(bench, trajectory, [ask], condition, recent)
         ]

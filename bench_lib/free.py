@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from bench_lib.ask import Ask
+from bench_lib.content import digest
 from bench_lib.errors import BenchError, nearest
-from bench_lib.runs import digest
 from bench_lib.schema import Candidate, Probe, Session, Trajectory
 
 
@@ -23,7 +23,7 @@ def free_question(
         probe = Probe(id="q", session=session.id, t_s=t_s)
         name = f"free-{trajectory.id}-{digest([question, session.id, t_s])}"
         candidate = Candidate(id=name, task="FREE", question=question, probes=(probe,))
-        asks[trajectory.id] = (Ask(candidate, probe),)
+        asks[trajectory.id] = (Ask(trajectory.id, candidate, probe),)
     return asks
 
 

@@ -22,7 +22,8 @@ from bench_lib.params_scores import JudgeParams
 from bench_lib.report import data, judged
 from bench_lib.report.data import Material
 from bench_lib.runs import find_run
-from bench_lib.schema import Verdict
+from bench_lib.schema import KEY, Verdict
+from bench_lib.score.agreement import scores_of
 from bench_lib.score.cases import Case
 from bench_lib.score.judge import Outcome, current, judge, judge_name, stored
 from bench_lib.score.labels import read_labels
@@ -164,22 +165,30 @@ class Judging:
         mine = [v for v in self.verdicts if v.judge == name]
         return current(mine, self.cases(variant))
 
-    @cached_property
-    def clusters(self) -> dict[str, str]:
-        """Trajectory of each candidate."""
-        known = self.material.trajectories.values()
-        return {candidate.id: t.id for t in known for candidate in t.candidates}
-
     def labelled(self) -> pd.DataFrame:
         """Human labels beside the judge's scores (rounded means over repeats), one row per label.
 
-        Columns: candidate, probe, annotator, human, judge (NaN where it gave none), trajectory.
+        Columns: trajectory (empty where it is none of this run), candidate, probe, annotator,
+        human, judge (NaN where it gave none).
+
+        Raises:
+            BenchError: a label names no trajectory, and two have a candidate of that id.
         """
         labels = read_labels(self.params.labels)
-        own = pd.DataFrame(
-            [(v.candidate, v.probe, v.score) for v in self.of(self.judge) if v.score is not None],
-            columns=["candidate", "probe", "judge"],
-        )
-        means = own.groupby(["candidate", "probe"])["judge"].mean().round().reset_index()
-        both = labels.merge(means, on=["candidate", "probe"], how="left")
-        return both.assign(trajectory=both["candidate"].map(self.clusters))
+        named = zip(labels["trajectory"], labels["candidate"], strict=True)
+        labels = labels.assign(trajectory=[self._owner(*row) for row in named])
+        means = scores_of(self.of(self.judge)).groupby(KEY)["score"].mean().round()
+        return labels.merge(means.rename("judge").reset_index(), on=KEY, how="left")
+
+    def _owner(self, trajectory: str, candidate: str) -> str:
+        """The trajectory of a labelled candidate."""
+        known = self.material.trajectories.values()
+        owners = [t.id for t in known if candidate in {c.id for c in t.candidates}]
+        if trajectory:
+            return trajectory if trajectory in owners else ""
+        if len(owners) > 1:
+            raise BenchError(
+                f"{self.params.labels}: {candidate} is a candidate of {', '.join(owners)}; add a "
+                "column trajectory"
+            )
+        return owners[0] if owners else ""

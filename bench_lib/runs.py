@@ -1,78 +1,49 @@
 """A run's folder: what identifies it, what it holds, how it is resumed.
 
     outputs/runs/<notebook>-<name>-<digest>/
-        manifest.json            parameters, versions, digests of the data, one entry per process
-        responses.*.jsonl        append-only, one file per process, keyed by (candidate, probe)
+        manifest.json            parameters, versions, one entry per process
+        data.json                what the data is known by, in parts (see `identity`)
+        responses.*.jsonl        append-only, one file per process, keyed by (trajectory, candidate,
+                                 probe)
         sessions.*.jsonl         what each fed session cost and how large the memory was
         states/                  saved memories
         metrics.json             scores with their n
 
 A record is on disk once its line ends with a newline; a torn last line (kill -9) is skipped when
-read and its work is done again. No file is ever rewritten but manifest.json and metrics.json, which
-are replaced whole.
+read and its work is done again. Only manifest.json, data.json and metrics.json are ever rewritten;
+they are replaced whole.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import platform
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-from bench_lib import __version__, paths
+from bench_lib import paths
+from bench_lib.content import digest
 from bench_lib.errors import BenchError, nearest
-from bench_lib.schema import Response, Trajectory
-
-NOT_IDENTITY = (
-    "device", "shard", "workers", "data_root", "store_gib", "limit", "tasks",
-    "trajectories", "name", "question", "at", "probe_every_s", "repeat",
-)  # fmt: skip
-"""Parameters that do not change what an answer is; all others, and the versions, identify a run."""
-VERSIONS = ("torch", "transformers", "decord", "av")
-
-
-def identity(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes two runs the same run.
-
-    Of a server's settings those count on which its replies depend, not how it is reached; its
-    address counts only where no revision names its weights.
-    """
-    own = {key: value for key, value in params.items() if key not in NOT_IDENTITY}
-    if str(own.get("backbone", "")).startswith("endpoint:"):
-        from bench_lib.chat.settings import SHAPING
-
-        given = own.get("backbone_args") or {}
-        own["backbone_args"] = {key: given[key] for key in sorted(given) if key in SHAPING}
-        if given.get("revision"):
-            own["backbone"] = own["backbone"].partition("@http")[0]
-    return {**own, "versions": versions()}
-
-
-def versions() -> dict[str, str]:
-    """Versions of the packages that can change a number; `absent` where one is not installed."""
-    found = {"bench_lib": __version__}
-    for package in VERSIONS:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "absent"
-    return found
-
-
-def digest(value: Any, length: int = 8) -> str:
-    """Hex digits of a JSON value."""
-    text = json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
+from bench_lib.identity import (
+    FORMAT,
+    Contents,
+    about,
+    as_kept,
+    differs,
+    identity,
+    merged,
+    same,
+    versions,
+)
+from bench_lib.schema import Key, Response
 
 
 @dataclass
@@ -86,13 +57,25 @@ class Run:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
-    def open(cls, notebook: str, name: str, params: Mapping[str, Any], **more: Any) -> Run:
+    def open(
+        cls,
+        notebook: str,
+        name: str,
+        params: Mapping[str, Any],
+        present: Contents | None = None,
+        own: Iterable[str] = (),
+        **more: Any,
+    ) -> Run:
         """Create or reopen the folder of these parameters and note this process in its manifest.
 
-        `more` is what identifies this run beside its parameters.
+        `present` is what the source's data is known by, `own` names the trajectories of it that are
+        asked about. A run goes on where its parameters are the same and no trajectory that it was
+        asked about has become another one; else another run begins. `more` is what identifies a
+        run beside its parameters and its data.
         """
-        ident = {**identity(params), **more}
-        folder = paths.outputs() / "runs" / f"{notebook}-{name}-{digest(ident)}"
+        ident = {**identity(params), **as_kept(more)}
+        present = present or {}
+        folder = _place(f"{notebook}-{name}", ident, present)
         try:
             (folder / "locks").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -102,11 +85,14 @@ class Run:
             ) from None
         run = cls(folder, dict(params))
         with run.locked("manifest"):
+            asked = {trajectory: present[trajectory] for trajectory in own}
+            run.check(asked)
+            run._replace("data.json", merged(run.contents(), asked))
             manifest = run.manifest()
+            manifest.setdefault("format", FORMAT)
             manifest.setdefault("notebook", notebook)
             manifest.setdefault("name", name)
             manifest.setdefault("identity", ident)
-            manifest.setdefault("data", {})
             manifest.setdefault("processes", []).append(process(params))
             run._replace("manifest.json", manifest)
         return run
@@ -125,17 +111,17 @@ class Run:
         path = self.folder / "manifest.json"
         return json.loads(path.read_text()) if path.exists() else {}
 
-    def register(self, trajectory: Trajectory) -> None:
-        """Note a trajectory's digest; BenchError if this run has seen other data of that name."""
-        value = hashlib.sha256(_content(trajectory).encode()).hexdigest()[:16]
-        with self.locked("manifest"):
-            manifest = self.manifest()
-            known = manifest["data"].setdefault(trajectory.id, value)
-            self._replace("manifest.json", manifest)
-        if known != value:
+    def contents(self) -> Contents:
+        """What the data is known by that this run was asked about; empty for runs of old forms."""
+        path = self.folder / "data.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def check(self, present: Contents) -> None:
+        """BenchError where this run was asked about other data; names the first difference."""
+        what = differs(self.contents(), present)
+        if what:
             raise BenchError(
-                f"trajectory {trajectory.id!r} differs from the one this run began with; give the "
-                f"run another folder by deleting or moving {paths.short(self.folder)}"
+                f"{paths.short(self.folder)} was asked about other data: {what} differs"
             )
 
     def note(self, **facts: Any) -> None:
@@ -189,17 +175,17 @@ class Run:
                     ) from None
         return records
 
-    def responses(self) -> dict[tuple[str, str], Response]:
-        """Responses by (candidate, probe): the newest that did not fail, else the newest."""
-        found: dict[tuple[str, str], Response] = {}
+    def responses(self) -> dict[Key, Response]:
+        """Responses by ask: the newest that did not fail, else the newest."""
+        found: dict[Key, Response] = {}
         for record in self.read("responses"):
             response = Response.model_validate(record)
-            key = response.candidate, response.probe
+            key = response.key
             if key not in found or response.status not in RETRIED or found[key].status in RETRIED:
                 found[key] = response
         return found
 
-    def done(self) -> set[tuple[str, str]]:
+    def done(self) -> set[Key]:
         """Keys that need no further work; errors are tried again by the same command."""
         return {key for key, r in self.responses().items() if r.status not in RETRIED}
 
@@ -227,6 +213,31 @@ class Run:
         text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, default=str)
         temporary.write_text(paths.homeless(text))
         temporary.replace(self.folder / name)
+
+
+def _place(stem: str, ident: Mapping[str, Any], present: Contents) -> Path:
+    """The folder of the run that goes on, or of one that begins.
+
+    Of several that could go on, it is the one that knows most of this data.
+    """
+    home = paths.outputs() / "runs"
+    new = home / f"{stem}-{digest([FORMAT, ident, present])}"
+    found: dict[Path, int] = {}
+    for run, manifest in runs_named(stem):
+        if manifest.get("format") == FORMAT and same(manifest["identity"], ident):
+            known = run.contents()
+            if about(known, present):
+                found[run.folder] = len(known.keys() & present.keys())
+    return max(found, key=lambda folder: (found[folder], folder == new), default=new)
+
+
+def runs_named(stem: str) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """Runs of a notebook and a name, with their manifests, in the order of their folders' names."""
+    for path in sorted((paths.outputs() / "runs").glob("*/manifest.json")):
+        run = Run(path.parent, {})
+        manifest = run.manifest()
+        if f"{manifest.get('notebook')}-{manifest.get('name')}" == stem:
+            yield run, manifest
 
 
 def find_run(name: str) -> Path:
@@ -281,12 +292,3 @@ def revision() -> str:
         return f"{head}+" if head and git("status", "--porcelain", "--", "bench_lib") else head
     except (OSError, subprocess.TimeoutExpired):
         return ""
-
-
-def _content(trajectory: Trajectory) -> str:
-    """A trajectory without its places on this machine."""
-    record = trajectory.model_dump(mode="json")
-    for session in (*record["sessions"], *record["between"]):
-        for span in session["spans"]:
-            span["file"] = Path(span["file"]).name
-    return json.dumps(record, sort_keys=True)

@@ -14,6 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 Polarity = Literal["positive", "negative"]
 Decision = Literal["INTERVENE", "SILENT"]
 Status = Literal["ok", "repaired", "unparsed", "refused", "error", "not_run"]
+Key = tuple[str, str, str]
+"""Trajectory, candidate and probe: what names an ask in every record, as `KEY` names its columns.
+
+A candidate's id alone names nothing: the folders of two trajectories may use the same ids.
+"""
+KEY = ["trajectory", "candidate", "probe"]
 SCORABLE: tuple[Status, ...] = ("ok", "repaired", "unparsed")
 """Statuses that are an answer of the method; the others are missing and never counted as wrong."""
 
@@ -168,6 +174,11 @@ class Response(Record):
     state_bytes: dict[str, int] = Field(default_factory=dict)
     missing_sessions: tuple[str, ...] = ()
 
+    @property
+    def key(self) -> Key:
+        """The ask it answers."""
+        return self.trajectory, self.candidate, self.probe
+
 
 class Verdict(Record):
     """A judge's view of one response that passed the gate; `score` is None when it failed.
@@ -176,6 +187,7 @@ class Verdict(Record):
     is judged anew; `repeat` counts from 0. `rejected` holds raw replies that broke the contract.
     """
 
+    trajectory: str
     candidate: str
     probe: str
     judge: str
@@ -189,6 +201,11 @@ class Verdict(Record):
     rejected: tuple[str, ...] = ()
     usage: dict[str, int] = Field(default_factory=dict)
     error: str = ""
+
+    @property
+    def key(self) -> Key:
+        """The ask whose reply is judged."""
+        return self.trajectory, self.candidate, self.probe
 
 
 def clock(wall_s: float | None) -> str:

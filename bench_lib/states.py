@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench_lib import paths
+from bench_lib.content import digest
 from bench_lib.errors import BenchError
 from bench_lib.feeds import Episode
 from bench_lib.measure import counting
 from bench_lib.methods.base import Method
 from bench_lib.methods.forms import Form
 from bench_lib.methods.packs import PACKS, Shelf, sweep
-from bench_lib.runs import digest
 
 Keep = Literal["last", "all", "none"]
 

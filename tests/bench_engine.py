@@ -43,7 +43,7 @@ def decode(trajectory: Trajectory) -> float:
 
 
 def evaluate(trajectory: Trajectory, folder: Path) -> float:
-    asks = tuple(Ask(c, p) for c in trajectory.candidates for p in c.probes)
+    asks = tuple(Ask(trajectory.id, c, p) for c in trajectory.candidates for p in c.probes)
     feeds = tuple(Feed(i, s, ((0.0, s.duration_s),)) for i, s in enumerate(trajectory.sessions))
     walk = Walk(
         methods.load("null"),

@@ -45,14 +45,14 @@ def main() -> None:
     from bench_lib.params_scores import JudgeParams
     from bench_lib.report import analysis, analysis_tables, data, judge_page, render
     from bench_lib.report.judged import cases_of
-    from bench_lib.schema import Verdict
+    from bench_lib.schema import KEY, Verdict
 
     made_up.trajectory.__defaults__ = (4, EACH + 4)
     material = cpu_s("making the run", lambda: made_up.made(TRAJECTORIES))
     cases = cases_of(material)
     for number, case in enumerate(cases):
-        one = Verdict(candidate=case.candidate, probe=case.probe, judge="made", digest=case.digest,
-                      score=1 + number % 5)  # fmt: skip
+        named = dict(zip(KEY, case.key, strict=True))
+        one = Verdict(**named, judge="made", digest=case.digest, score=1 + number % 5)
         material.run.append("verdicts", one)
     material.run.close()
     adaptive = sum(1 for _, ask in material.asks.values() if ask.probe.polarity)

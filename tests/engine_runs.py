@@ -13,7 +13,7 @@ from bench_lib.ask import Ask
 from bench_lib.engine import Walk
 from bench_lib.feeds import episodes
 from bench_lib.methods.base import Generation, Method
-from bench_lib.schema import Response, Trajectory
+from bench_lib.schema import Key, Response, Trajectory
 from bench_lib.states import States
 from bench_lib.tasks import APM_BENCH
 
@@ -21,7 +21,7 @@ SETTING = Setting(APM_BENCH, prompts.load("apm"), Generation(keep_logits=True))
 
 
 def asks_of(trajectory: Trajectory) -> list[Ask]:
-    return [Ask(c, p) for c in trajectory.candidates for p in c.probes]
+    return [Ask(trajectory.id, c, p) for c in trajectory.candidates for p in c.probes]
 
 
 def walk(
@@ -34,7 +34,7 @@ def walk(
     keep: str = "none",
     recent: int = 2,
     **setting: Any,
-) -> tuple[dict[tuple[str, str], Response], list[dict[str, Any]]]:
+) -> tuple[dict[Key, Response], list[dict[str, Any]]]:
     """Responses by key and session records of walking all episodes."""
     records: list[tuple[str, Any]] = []
     chosen = asks_of(trajectory) if asks is None else list(asks)
@@ -48,7 +48,7 @@ def walk(
             lambda kind, record: records.append((kind, record)),
         ).run()
     responses = [r for kind, r in records if kind == "responses"]
-    found = {(r.candidate, r.probe): r for r in responses}
+    found = {r.key: r for r in responses}
     assert len(found) == len(responses), "an ask was answered twice"
     assert not [
         r for r in responses if r.error and r.status == "error" and not r.missing_sessions
@@ -56,6 +56,6 @@ def walk(
     return found, [r for kind, r in records if kind == "sessions"]
 
 
-def answers(found: dict[tuple[str, str], Response]) -> dict[tuple[str, str], str]:
+def answers(found: dict[Key, Response]) -> dict[Key, str]:
     """The raw replies: the hashing method's depend on everything it was shown."""
     return {key: response.raw_text for key, response in found.items()}

@@ -95,10 +95,7 @@ def test_a_dense_run_has_the_scores_of_a_plain_one(outputs: Path) -> None:
     spoke = {r.probe: r.decision for r in after.responses if is_dense(r.probe)}
     for ask in sorted(more, key=lambda a: (a.candidate.id, a.probe.session, a.probe.t_s)):
         key = ask.candidate.id, ask.probe.session
-        now = (
-            next(r.decision for r in after.responses if (r.candidate, r.probe) == ask.key)
-            == "INTERVENE"
-        )
+        now = next(r.decision for r in after.responses if r.key == ask.key) == "INTERVENE"
         runs += now and not last.get(key, False)
         last[key] = now
     assert spoke

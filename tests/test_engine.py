@@ -164,7 +164,7 @@ def test_a_branch_leaves_no_trace(home: Trajectory, tmp_path: Path) -> None:
     """The trunk's state after a session is the same with and without probes in it."""
     with_probes, without = methods.load("hashing"), methods.load("hashing")
     walk(home, tmp_path, with_probes)
-    last = [ask for ask in asks_of(home) if ask.key == ("late", "q")]
+    last = [ask for ask in asks_of(home) if ask.candidate.id == "late"]
     walk(home, tmp_path, without, asks=last)
     assert with_probes.state == without.state
 
@@ -216,7 +216,7 @@ def test_a_note_reaches_its_own_candidate_only(home: Trajectory, tmp_path: Path)
     for key, text in answers(without).items():
         assert answers(usual)[key] == text, key
     logged, _ = walk(home, tmp_path, delivery="log")
-    assert answers(logged)["told", "p1"] != answers(usual)["told", "p1"]
+    assert answers(logged)[home.id, "told", "p1"] != answers(usual)[home.id, "told", "p1"]
     replay, _ = walk(home, tmp_path, replay=True, delivery="stream")
     assert answers(replay) == answers(usual)
 
@@ -242,11 +242,11 @@ def test_a_broken_session_costs_its_own_probes(home: Trajectory, tmp_path: Path)
     bad.write_bytes(b"not a video")
     broken = with_video(home, 1, bad)
     found, sessions = walk(broken, tmp_path)
-    assert found["early", "q"].status != "error"
-    assert {found["held", p].status for p in ("n1", "p1")} == {"error"}
-    assert "bad.mp4" in found["held", "p1"].error
-    assert found["late", "q"].status != "error"
-    assert found["late", "q"].missing_sessions == ("S002",)
+    assert found[home.id, "early", "q"].status != "error"
+    assert {found[home.id, "held", p].status for p in ("n1", "p1")} == {"error"}
+    assert "bad.mp4" in found[home.id, "held", "p1"].error
+    assert found[home.id, "late", "q"].status != "error"
+    assert found[home.id, "late", "q"].missing_sessions == ("S002",)
     assert [bool(s["error"]) for s in sessions] == [False, True, False]
 
 
@@ -316,7 +316,7 @@ def test_another_memory_and_none_are_controls(home: Trajectory, tmp_path: Path) 
         methods.load("hashing"), episode, SETTING, States(tmp_path, "none"),
         lambda kind, record: records.append(record),
     ).run()  # fmt: skip
-    borrowed = {(r.candidate, r.probe): r.raw_text for r in records if hasattr(r, "raw_text")}
+    borrowed = {r.key: r.raw_text for r in records if hasattr(r, "raw_text")}
     usual = answers(walk(home, tmp_path, asks=late)[0])
     empty = answers(walk(home, tmp_path, asks=late, condition="recent_sessions", recent=0)[0])
     for key in usual:

@@ -239,7 +239,7 @@ def test_a_resumed_dialogue_goes_on_as_if_never_stopped(
     trajectory = video(tmp_path)
     whole, _ = walk(trajectory, make())
     order = sorted(whole.values(), key=lambda r: r.timings.get("alert_s", r.cutoff_s))
-    kept = {(r.candidate, r.probe): r for r in order[:done]}
+    kept = {r.key: r for r in order[:done]}
     rest, _ = walk(trajectory, make(), kept)
     assert set(rest) == {r.candidate for r in order[done:]}
     assert {k: r.raw_text for k, r in rest.items()} == {k: whole[k].raw_text for k in rest}

@@ -16,7 +16,7 @@ import pytest
 from synthetic import household, movie
 
 from bench_lib.runs import Run
-from bench_lib.schema import Candidate, Probe
+from bench_lib.schema import Candidate, Key, Probe
 
 HERE = Path(__file__).parent
 SESSION_CLIPS = 3
@@ -60,7 +60,7 @@ def evaluate(
     )  # fmt: skip
 
 
-def records(outputs: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def records(outputs: Path) -> dict[Key, dict[str, Any]]:
     """Responses by key without what is measured in seconds."""
     (folder,) = (outputs / "runs").iterdir()
     return {
@@ -104,7 +104,9 @@ def test_a_killed_run_goes_on(
     at_most = SESSION_CLIPS if states == "last" else 3 * SESSION_CLIPS
     assert redone <= at_most * workers
     (folder,) = (tmp_path / "o" / "runs").iterdir()
-    lines = [(r["candidate"], r["probe"]) for r in Run.at(folder).read("responses")]
+    lines = [
+        (r["trajectory"], r["candidate"], r["probe"]) for r in Run.at(folder).read("responses")
+    ]
     assert len(lines) == len(set(lines)), "an answer was asked for twice"
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench_lib.errors import BenchError
+from bench_lib.identity import NOT_IDENTITY, identity
 from bench_lib.params import EvalParams
-from bench_lib.runs import NOT_IDENTITY, Run, identity
-from bench_lib.schema import Response, Session, Span, Trajectory
+from bench_lib.runs import Run
+from bench_lib.schema import Response
 
 
 def response(candidate: str, status: str = "ok", text: str = "") -> Response:
@@ -63,10 +64,10 @@ def test_a_torn_last_line_is_work_to_be_done_again(outputs: Path) -> None:
     run.close()
     (file,) = run.folder.glob("responses.*.jsonl")
     file.write_text(file.read_text()[:-9])
-    assert run.done() == {("a", "q")}
+    assert run.done() == {("T", "a", "q")}
     again = opened()
     again.append("responses", response("b"))
-    assert again.done() == {("a", "q"), ("b", "q")}
+    assert again.done() == {("T", "a", "q"), ("T", "b", "q")}
     assert len(list(run.folder.glob("responses.*.jsonl"))) == 2
 
 
@@ -84,24 +85,11 @@ def test_failures_are_tried_again_and_answers_are_not(outputs: Path) -> None:
     run = opened()
     for status in ("error", "not_run", "ok", "unparsed", "refused", "repaired"):
         run.append("responses", response(status, status))
-    assert run.done() == {(s, "q") for s in ("ok", "unparsed", "refused", "repaired")}
+    assert run.done() == {("T", s, "q") for s in ("ok", "unparsed", "refused", "repaired")}
     run.append("responses", response("error", "ok", "second try"))
     run.append("responses", response("ok", "error"))
-    assert run.responses()["error", "q"].raw_text == "second try"
-    assert run.responses()["ok", "q"].status == "ok", "a late failure hid an answer"
-
-
-def test_other_data_of_the_same_name_is_refused(outputs: Path, tmp_path: Path) -> None:
-    def home(seconds: float, folder: str) -> Trajectory:
-        span = Span(file=f"{folder}/a.mp4", start_s=0, end_s=seconds)
-        session = Session(id="S", index=0, spans=(span,), duration_s=seconds)
-        return Trajectory(id="T", source="x", sessions=(session,))
-
-    run = opened()
-    run.register(home(3, "/one"))
-    run.register(home(3, "/moved"))
-    with pytest.raises(BenchError, match="'T' differs from the one this run began with"):
-        run.register(home(4, "/one"))
+    assert run.responses()["T", "error", "q"].raw_text == "second try"
+    assert run.responses()["T", "ok", "q"].status == "ok", "a late failure hid an answer"
 
 
 def test_a_folder_that_cannot_be_written_says_what_to_do(

@@ -14,13 +14,14 @@ from bench_lib.report.data import Material
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import plural
 from bench_lib.report.theme import INK, MUTED, Figure, colour, sheet
+from bench_lib.schema import Key
+from bench_lib.score.instances import keys
 from bench_lib.streammind import trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-Key = tuple[str, str]
 SOON_S = 1.0
 """An agent's answer to an instruction comes within so many seconds of the video."""
 TURNED_DOWN = "; the agent's record: it turned the instruction down, all its monitors were taken"
@@ -146,15 +147,15 @@ def misses(job: Ablation) -> Table:
         done = len(own) - lacking
         return Table(title, (), (), absent=f"{first} missed none of {done:,} scored asks.{rest}")
     known = {s: right(m) for s in others if (m := job.found.get((s, condition))) is not None}
-    tasks = {(r.candidate, r.probe): r.task for r in base.responses}
+    tasks = {r.key: r.task for r in base.responses}
     turned_down = _turned_down(base)
     rows = []
     for key in wrong:
         good = [s for s, values in known.items() if values.get(key) == 1]
         cells = (
-            Cell(key[0] if key[1] == "q" else f"{key[0]}, {key[1]}"),
+            Cell(key[1] if key[2] == "q" else f"{key[1]}, {key[2]}"),
             Cell(tasks[key]),
-            Cell(_why(base, key) + (TURNED_DOWN if key[0] in turned_down else "")),
+            Cell(_why(base, key) + (TURNED_DOWN if key[:2] in turned_down else "")),
             Cell(", ".join(good)) if good else dash("none of the systems that have run"),
         )
         rows.append(Row(cells, colour=colour(base.bench.task(tasks[key]).capability)))
@@ -166,16 +167,16 @@ def misses(job: Ablation) -> Table:
     return Table(title, columns, tuple(rows), note, texts=4)
 
 
-def _turned_down(material: Material) -> set[str]:
-    """Candidates whose instruction an agent turned down because all its monitors were taken."""
+def _turned_down(material: Material) -> set[tuple[str, str]]:
+    """Trajectory and candidate of instructions turned down because all monitors were taken."""
     found = set()
     for name in trace.traced(material.run) if material.arena else ():
         entries, _ = trace.memory(material.run, name)
         refused = [e for e in entries if e.kind == "monitor" and e.body["what"] == "refused"]
-        for (candidate, _probe), (trajectory, ask) in material.asks.items():
+        for (_, candidate, _), (trajectory, ask) in material.asks.items():
             watches = trajectory.id == name and material.bench.task(ask.candidate.task).watches
             if watches and any(abs(e.recorded_s - ask.probe.t_s) < SOON_S for e in refused):
-                found.add(candidate)
+                found.add((name, candidate))
     return found
 
 
@@ -183,15 +184,14 @@ def right(material: Material) -> dict[Key, float]:
     """1, 0 or NaN of each ask: the answer, or the decision of an adaptive one."""
     rows = material.scored.rows
     values = rows["value"] if material.arena else rows["correct"].fillna(rows["decided"])
-    keys = zip(rows["candidate"].astype(str), rows["probe"].astype(str), strict=True)
-    return dict(zip(keys, values.astype(float), strict=True))
+    return dict(zip(keys(rows), values.astype(float), strict=True))
 
 
 def _why(material: Material, key: Key) -> str:
-    response = next(r for r in material.responses if (r.candidate, r.probe) == key)
+    response = next(r for r in material.responses if r.key == key)
     if material.arena:
         rows = material.scored.rows
-        one = rows[(rows["candidate"] == key[0]) & (rows["probe"] == key[1])].iloc[0]
+        one = rows[[own == key for own in keys(rows)]].iloc[0]
         if one["timing"] not in ("", "on time"):
             return "no alert" if one["timing"] == "none" else f"the alert was {one['timing']}"
     said = response.text or response.option or response.decision or response.error

@@ -15,7 +15,7 @@ from bench_lib.report.theme import colour
 from bench_lib.score import aggregate, shortcuts, stats
 from bench_lib.score.adaptive import POOLED, decision_scores, pooled_decisions
 from bench_lib.score.cells import Cells, macro, scaled
-from bench_lib.score.instances import Instances
+from bench_lib.score.instances import Instances, keys
 from bench_lib.score.strata import BINS, STRATA, binned
 from bench_lib.tasks import Task
 
@@ -47,9 +47,8 @@ def baselines(material: Material) -> Table:
         return Table(title, (), (), absent=f"No baselines: {absent}.")
     data = material.scored
     asked = [task for task in data.bench.tasks if (data.rows["task"] == task.code).any()]
-    keys = list(zip(data.rows["candidate"], data.rows["probe"], strict=True))
     owners = list(material.trajectories.values())
-    made = shortcuts.shortcut_scores(owners, data.bench, keys)
+    made = shortcuts.shortcut_scores(owners, data.bench, keys(data.rows))
     found = cast("Found", material.found)
     own = pd.concat([found.main, found.decisions])
     rows = [Row((Cell("this run"), *_scores(own, asked)), "mean")]

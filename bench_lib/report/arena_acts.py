@@ -126,13 +126,14 @@ def cases(material: Material) -> Table:
     own = rows_of[rows_of["task"] == "Pro"].sort_values(["trajectory", "due_s"])
     if "Pro" in material.unsupported or own.empty:
         return Table(title, (), (), absent=f"{title}: {N_A}.")
-    said = {(r.candidate, r.probe): r.text for r in material.responses}
+    said = {r.key: r.text for r in material.responses}
     rows = []
     for _, one in own.iterrows():
         times = [_instant(float(one[k])) for k in ("observed_s", "delivered_s")]
-        candidate = material.asks[one["candidate"], one["probe"]][1].candidate
+        key = str(one["trajectory"]), str(one["candidate"]), str(one["probe"])
+        candidate = material.asks[key][1].candidate
         reference = candidate.probes[0].reference.response or candidate.references.get("answer", "")
-        text = said.get((str(one["candidate"]), str(one["probe"])), "")
+        text = said.get(key, "")
         cells = (
             Cell(str(one["candidate"])),
             Cell(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pandas as pd
 
 from bench_lib.report.data import Material
-from bench_lib.schema import Response
+from bench_lib.schema import Key, Response
+from bench_lib.score.instances import keys
 
 Wanted = Callable[[pd.Series], bool]
 CHOICES: tuple[tuple[str, Wanted], ...] = (
@@ -31,12 +32,12 @@ CHOICES: tuple[tuple[str, Wanted], ...] = (
 
 def chosen(material: Material) -> list[tuple[str, Response]]:
     """The questions that become cards, and why; none twice."""
-    known = {(r.candidate, r.probe): r for r in material.responses}
+    known = {r.key: r for r in material.responses}
     found, used = [], set()
     rows = [row for _, row in material.scored.rows.iterrows()]
     for why, wanted in CHOICES:
         for row in rows:
-            key = str(row["candidate"]), str(row["probe"])
+            key = str(row["trajectory"]), str(row["candidate"]), str(row["probe"])
             if key in known and key not in used and wanted(row):
                 found.append((why, known[key]))
                 used.add(key)
@@ -44,9 +45,9 @@ def chosen(material: Material) -> list[tuple[str, Response]]:
     return found
 
 
-def outcomes(material: Material) -> dict[tuple[str, str], str]:
+def outcomes(material: Material) -> dict[Key, str]:
     """`passed`, `failed` or `answered` by key, for what was scored."""
     rows = material.scored.rows
     rows = rows[rows["scored"].astype(bool)]
     names = rows["value"].map({1.0: "passed", 0.0: "failed"}).fillna("answered")
-    return dict(zip(zip(rows["candidate"], rows["probe"], strict=True), names, strict=True))
+    return dict(zip(keys(rows), names, strict=True))

@@ -187,8 +187,8 @@ def outcomes(material: Material) -> Table:
 def verdicts(material: Material, given: Sequence[Verdict]) -> Table:
     """What the judge said, by capability."""
     title = "Verdicts by capability"
-    task = {(r.candidate, r.probe): r.task for r in material.responses}
-    own = [(task[v.candidate, v.probe], v.score) for v in given if (v.candidate, v.probe) in task]
+    task = {r.key: r.task for r in material.responses}
+    own = [(task[v.key], v.score) for v in given if v.key in task]
     if not own:
         return Table(title, (), (), absent="No verdict yet.")
     rows = []

@@ -13,7 +13,7 @@ from bench_lib.report.data import Material, outcome
 from bench_lib.report.frames import Picture, Shot, last_visible, take
 from bench_lib.report.text import duration, instant
 from bench_lib.report.theme import colour
-from bench_lib.schema import Candidate, Moment, Probe, Response, Trajectory
+from bench_lib.schema import Candidate, Key, Moment, Probe, Response, Trajectory
 from bench_lib.tasks import Task, task_of
 
 if TYPE_CHECKING:
@@ -101,16 +101,15 @@ def chosen(material: Material) -> list[tuple[str, Response]]:
     order = {task.code: i for i, task in enumerate(material.bench.tasks)}
     ranked = sorted(
         material.responses,
-        key=lambda r: (order.get(r.task, 99), r.trajectory, r.candidate, r.probe),
+        key=lambda r: (order.get(r.task, 99), r.key),
     )
     found: list[tuple[str, Response]] = []
-    used: set[tuple[str, str]] = set()
+    used: set[Key] = set()
     for why, wanted in CHOICES:
         for response in ranked:
-            key = response.candidate, response.probe
-            if key not in used and wanted(response, material.bench.task(response.task)):
+            if response.key not in used and wanted(response, material.bench.task(response.task)):
                 found.append((why, response))
-                used.add(key)
+                used.add(response.key)
                 break
     return found
 
@@ -124,11 +123,11 @@ def replies(material: Material) -> list[Card]:
     return _pictured(made)
 
 
-def _arena_outcome(card: Card, known: Mapping[tuple[str, str], str]) -> str:
+def _arena_outcome(card: Card, known: Mapping[Key, str]) -> str:
     response = card.response
     if response is None:
         return card.outcome
-    return known.get((response.candidate, response.probe), card.outcome)
+    return known.get(response.key, card.outcome)
 
 
 def _pictured(made: list[Card]) -> list[Card]:
@@ -139,7 +138,7 @@ def _pictured(made: list[Card]) -> list[Card]:
 
 def _card(material: Material, why: str, response: Response) -> Card:
     task = material.bench.task(response.task)
-    known = material.asks.get((response.candidate, response.probe))
+    known = material.asks.get(response.key)
     plain = Card(
         why,
         task,
@@ -244,7 +243,7 @@ def questions(trajectory: Trajectory, tasks: Iterable[str]) -> list[Card]:
         why = "An adaptive case" if task.adaptive else "A question"
         why = "A proactive case" if task.watches else why
         plain = Card(why, task, candidate, "", colour(task.capability))
-        filled = _filled(plain, trajectory, Ask(candidate, probe))
+        filled = _filled(plain, trajectory, Ask(trajectory.id, candidate, probe))
         listed = tuple(
             f"{_at(trajectory, p.session, p.t_s)} → {_expected(task, candidate, p)}"
             for p in candidate.probes

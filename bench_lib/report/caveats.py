@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bench_lib.identity import FORMAT
 from bench_lib.report.data import Material
 from bench_lib.report.spans import overlapping, spans
 from bench_lib.report.text import plural
@@ -49,6 +50,13 @@ def _model(material: Material) -> Iterator[Caveat]:
 
 
 def _data(material: Material) -> Iterator[Caveat]:
+    if material.manifest.get("format", 1) < FORMAT:
+        yield Caveat(
+            "The run was made before runs knew their data by content: nothing tells whether the "
+            "source is still the one that it was asked about, and the rules by which its replies "
+            "were read may have changed. The same command begins a new run.",
+            grave=True,
+        )
     if material.facts.get("source_note"):
         yield Caveat(_sentence(material.facts["source_note"]))
     quarantined = material.facts.get("quarantined", [])

@@ -17,9 +17,10 @@ import pandas as pd
 from bench_lib import paths
 from bench_lib.dense import densely, is_dense, unscored
 from bench_lib.errors import BenchError
+from bench_lib.identity import contents
 from bench_lib.params import EvalParams
 from bench_lib.runs import Run
-from bench_lib.schema import Response, Trajectory, Verdict
+from bench_lib.schema import Key, Response, Trajectory, Verdict
 from bench_lib.score.arena import OBSERVED, arena_instances
 from bench_lib.tasks import APM_BENCH, BENCHES, STREAM_ARENA, Bench
 
@@ -37,7 +38,6 @@ TIMINGS = (
     "prefix_s", "observe_s", "decode_s", "tail_s", "ttft_query_s", "ttft_prep_s", "ttft_e2e_s",
     "total_s",
 )  # fmt: skip
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Material:
             for key, (trajectory, ask) in self.asks.items()
         ]
         beyond = [response for key, response in found.items() if key not in self.asks]
-        rest = sorted(beyond, key=lambda r: (r.trajectory, r.candidate, r.probe))
+        rest = sorted(beyond, key=lambda r: r.key)
         return (*listed, *rest)
 
     @cached_property
@@ -102,7 +102,7 @@ class Material:
             return self.arena_rows(self.judged.verdicts, self.stamp)
         answered = [r for r in self.responses if self.bench.task(r.task).reply != "free"]
         answered = [r for r in answered if not is_dense(r.probe)]
-        keys = {(r.candidate, r.probe) for r in answered}
+        keys = {r.key for r in answered}
         # What was not run yet has a row of its own without a record.
         found = [r for r in answered if r.status != "not_run"]
         return instances(
@@ -111,7 +111,7 @@ class Material:
 
     def arena_rows(self, verdicts: Iterable[Verdict], stamp: str) -> Instances:
         """A row per question of StreamArena, under these verdicts and this stamp of alerts."""
-        keys = {(r.candidate, r.probe) for r in self.responses}
+        keys = {r.key for r in self.responses}
         found = [r for r in self.responses if r.status != "not_run"]
         return arena_instances(
             self.trajectories.values(), found, verdicts, bench=self.bench, stamp=stamp, asked=keys
@@ -127,9 +127,9 @@ class Material:
             densely(self.bench, trajectory, self.params.probe_every_s)
             for trajectory in self.trajectories.values()
         ]
-        probes = {(c.id, p.id) for t in known for c in t.candidates for p in c.probes}
-        adaptive = [r for r in adaptive if (r.candidate, r.probe) in probes]
-        keys = {(r.candidate, r.probe) for r in adaptive}
+        probes = {(t.id, c.id, p.id) for t in known for c in t.candidates for p in c.probes}
+        adaptive = [r for r in adaptive if r.key in probes]
+        keys = {r.key for r in adaptive}
         found = [r for r in adaptive if r.status != "not_run"]
         return instances(known, found, bench=self.bench, asked=keys)
 
@@ -252,6 +252,7 @@ def reread(folder: Path) -> Material:
         root = str(paths.root() / root)  # the manifest keeps places relative to the project
     try:
         data = sources.load(params.source, root, params.backbone)
+        run.check(contents(data.trajectories))
         return _material(run, params, data.trajectories)
     except BenchError as error:
         known = run.manifest().get("facts", {}).get("bench", APM_BENCH.name)

@@ -10,7 +10,7 @@ import pandas as pd
 from bench_lib.judging import Judging
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import plural
-from bench_lib.schema import Verdict
+from bench_lib.schema import KEY, Verdict
 from bench_lib.score import audit
 from bench_lib.score.agreement import Agreement, agreement, scores_of, self_agreement
 from bench_lib.score.stats import Estimate
@@ -66,7 +66,7 @@ def shifts(job: Judging) -> Table:
 
 
 def _shift(label: str, first: Sequence[Verdict], second: Sequence[Verdict], job: Judging) -> Row:
-    found, share = audit.shift(first, second, job.clusters)
+    found, share = audit.shift(first, second)
     cells = _estimate(found, "{:+.2f}")
     changed = (
         dash("no reply judged both times") if math.isnan(share) else Cell(f"{100 * share:.1f}")
@@ -92,11 +92,11 @@ def _estimate(found: Estimate, form: str = "{:.2f}") -> tuple[Cell, ...]:
 def length(job: Judging) -> Table:
     """Rank correlation of a reply's length with its score."""
     title = "Length of a reply and its score"
-    means = scores_of(job.of(job.judge)).groupby(["candidate", "probe"])["score"].mean()
+    means = scores_of(job.of(job.judge)).groupby(KEY)["score"].mean()
     rows = [
-        (r.task, len(f"{r.text} {r.reason}".split()), means.get((r.candidate, r.probe), math.nan))
+        (r.task, len(f"{r.text} {r.reason}".split()), means.get(r.key, math.nan))
         for r in job.material.responses
-        if (r.candidate, r.probe) in means.index
+        if r.key in means.index
     ]
     if not rows:
         return Table(title, (), (), absent="No reply has a score yet.")
@@ -118,9 +118,9 @@ def people(job: Judging) -> Iterator[Table]:
         yield Table(title, (), (), absent=absent)
         return
     both = job.labelled()
-    strangers = int(both["trajectory"].isna().sum())
-    unjudged = int((both["judge"].isna() & both["trajectory"].notna()).sum())
-    known = both[both["judge"].notna() & both["trajectory"].notna()]
+    strangers = int((both["trajectory"] == "").sum())
+    unjudged = int((both["judge"].isna() & (both["trajectory"] != "")).sum())
+    known = both[both["judge"].notna()]
     left = f"{unjudged} labelled replies have no score of the judge"
     left += f", {strangers} labels belong to no candidate of this run." if strangers else "."
     if known.empty:

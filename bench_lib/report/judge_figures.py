@@ -11,6 +11,7 @@ from bench_lib.report.data import Material
 from bench_lib.report.theme import MUTED, Figure, colour, draw, tint
 from bench_lib.schema import Verdict
 from bench_lib.score.adaptive import POLARITIES
+from bench_lib.score.instances import keys
 from bench_lib.tasks import AR
 
 if TYPE_CHECKING:
@@ -24,12 +25,11 @@ def distribution(material: Material, verdicts: Sequence[Verdict]) -> Figure:
     """Stacked bars: the scores given, by task and side, with what has no verdict."""
     title = "Scores that the judge gave"
     rows = material.scored.adaptive
-    polarity = dict(zip(zip(rows["candidate"], rows["probe"], strict=True), rows["polarity"],
-                        strict=True))  # fmt: skip
-    task_of = dict(zip(rows["candidate"], rows["task"], strict=True))
+    places = dict(zip(keys(rows), zip(rows["task"], rows["polarity"], strict=True), strict=True))
     counts: dict[tuple[str, str], Counter[int | str]] = {}
     for v in verdicts:
-        place = str(task_of.get(v.candidate)), str(polarity.get((v.candidate, v.probe)))
+        task, side = places.get(v.key, (None, None))
+        place = str(task), str(side)
         counts.setdefault(place, Counter())[v.score if v.score is not None else FAILED] += 1
     groups = [
         (f"{task.code} {sign}", counts[task.code, side])

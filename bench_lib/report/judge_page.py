@@ -90,7 +90,7 @@ def prompt(job: Judging) -> Iterator[Piece]:
         return
     for message in cases[0].messages:
         text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-        where = f"{cases[0].candidate}, {cases[0].probe}"
+        where = ", ".join(cases[0].key[1:])
         yield Listing(f"{message.role} message ({where})", text)
 
 
@@ -265,7 +265,7 @@ def of(job: Judging) -> Page:
 def _tiles(job: Judging) -> Iterator[Tile]:
     found = job.material.found
     cases = len(job.cases())
-    done = len({(v.candidate, v.probe) for v in job.of(job.judge) if v.score is not None})
+    done = len({v.key for v in job.of(job.judge) if v.score is not None})
     yield Tile("judged", f"{done:,}", f"of {plural(cases, 'passed reply', 'passed replies')}")
     if job.material.arena:
         yield from header.scores(job.material)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from bench_lib import prompts
 from bench_lib.errors import BenchError, nearest
-from bench_lib.schema import Verdict
+from bench_lib.schema import Key, Verdict
 from bench_lib.score.adaptive import quality_scores
 from bench_lib.score.arena import STAMPS
 from bench_lib.score.cases import Case, apm_cases, arena_cases
 from bench_lib.score.family import akin
+from bench_lib.score.instances import keys
 from bench_lib.score.judge import current, stored
 from bench_lib.score.table import records
 
@@ -67,15 +66,15 @@ def judged(material: Material) -> Judged:
         stale = len(_scored(own))
         return Judged(name, (), f"verdicts of {name} are not counted: {error}", kin, stale)
     found = current(own, cases)
-    waiting = {(case.candidate, case.probe) for case in cases} - _scored(found)
+    waiting = {case.key for case in cases} - _scored(found)
     stale = len(waiting & _scored(own))
     what = "verdicts" if material.arena else "gated judge scores"
     note = f"{what} are those of {name}" + _note(about, found, len(names), stale)
     return Judged(name, tuple(found), note, kin, stale)
 
 
-def _scored(verdicts: Sequence[Verdict]) -> set[tuple[str, str]]:
-    return {(v.candidate, v.probe) for v in verdicts if v.score is not None}
+def _scored(verdicts: Sequence[Verdict]) -> set[Key]:
+    return {v.key for v in verdicts if v.score is not None}
 
 
 def metrics(material: Material) -> dict[str, Any]:
@@ -103,14 +102,10 @@ def cases_of(material: Material, prompt_set: str = "", variant: Any = "plain") -
     owners = material.trajectories.values()
     if material.arena:
         rows = [material.arena_rows((), stamp).rows for stamp in STAMPS]
-        keys = {key for r in rows for key in _keys(r[r["asks_judge"].astype(bool)])}
-        return arena_cases(owners, material.responses, keys, texts)
+        wanted = {key for r in rows for key in keys(r[r["asks_judge"].astype(bool)])}
+        return arena_cases(owners, material.responses, wanted, texts)
     known = [r for r in material.responses if material.bench.task(r.task).reply != "free"]
     return apm_cases(owners, known, material.bench, texts, variant)
-
-
-def _keys(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    return zip(rows["candidate"], rows["probe"], strict=True)
 
 
 def facts(material: Material, name: str) -> dict[str, Any]:
@@ -124,7 +119,7 @@ def _note(about: dict[str, Any], found: Sequence[Verdict], judges: int, stale: i
         what += f", which {RULES}"
     if judges > 1:
         what += f", one of {judges} judges"
-    failed = len({(v.candidate, v.probe) for v in found if v.score is None})
+    failed = len({v.key for v in found if v.score is None})
     what += f"; {failed} calls failed and are missing" if failed else ""
     if stale:
         what += f"; {stale} verdicts are on earlier replies or another rubric and do not count"

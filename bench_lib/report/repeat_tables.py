@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from bench_lib.comparing import Comparison
+from bench_lib.content import digest
 from bench_lib.report.compare_tables import dagger
 from bench_lib.report.data import Material
 from bench_lib.report.tables import Cell, Row, Table
-from bench_lib.runs import digest
+from bench_lib.schema import KEY
 from bench_lib.score import stats
 
 PARTS = {"questions": "correct", "decisions": "decided"}
@@ -71,5 +72,5 @@ def shared(job: Comparison, labels: list[str], column: str) -> pd.DataFrame:
     parts = []
     for label in labels:
         rows = job.runs[label].choice if column == "correct" else job.runs[label].adaptive
-        parts.append(rows.set_index(["candidate", "probe"])[column].rename(label))
+        parts.append(rows.set_index(KEY)[column].rename(label))
     return pd.concat(parts, axis=1).dropna()

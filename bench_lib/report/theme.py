@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench_lib.runs import digest
+from bench_lib.content import digest
 from bench_lib.tasks import AR, CSU, FREE, RTP
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ class Story:
     def candidates(self) -> list[Candidate]:
         """The questions that were asked, in time order."""
         material, trajectory = self.there
-        asked = {key[0] for key in material.asks}
+        asked = {candidate for owner, candidate, _ in material.asks if owner == trajectory.id}
         own = [c for c in trajectory.candidates if c.id in asked]
         return sorted(own, key=lambda c: (c.probes[0].t_s, c.id))
 

@@ -102,8 +102,9 @@ def _watches(story: Story, last_s: float) -> dict[str, tuple[float, float, list[
 
 
 def right(story: Story) -> dict[str, float]:
-    material, _ = story.there
+    material, trajectory = story.there
     rows = material.scored.rows
+    rows = rows[rows["trajectory"] == trajectory.id]
     return dict(zip(rows["candidate"].astype(str), rows["value"].astype(float), strict=True))
 
 

@@ -111,8 +111,8 @@ def _mission(story: Story) -> Iterator[Piece]:
     if candidate is None:
         yield Table("Mission", (), (), absent="No question was asked.")
         return
-    material, _ = story.there
-    key = candidate.id, candidate.probes[0].id
+    material, trajectory = story.there
+    key = trajectory.id, candidate.id, candidate.probes[0].id
     response = material.run.responses().get(key)
     value = drawn.right(story).get(candidate.id)
     reference = candidate.probes[0].reference.response or candidate.references.get("answer", "")

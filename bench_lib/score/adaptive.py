@@ -115,7 +115,7 @@ def _codes(data: Instances) -> list[str]:
 
 
 def _candidates(rows: pd.DataFrame) -> int:
-    return int(rows["candidate"].nunique())
+    return len(rows[["trajectory", "candidate"]].drop_duplicates())
 
 
 def _left(rows: pd.DataFrame, kept: int) -> str:

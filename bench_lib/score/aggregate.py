@@ -205,7 +205,7 @@ def _note(rows: pd.DataFrame, task: Task, found: Estimate) -> str:
     if rows.empty:
         parts.append("not asked")
     elif task.adaptive:
-        polarities = rows.groupby("candidate", observed=True)["polarity"].nunique()
+        polarities = rows.groupby(["trajectory", "candidate"], observed=True)["polarity"].nunique()
         single = int((polarities == 1).sum())
         if single:
             parts.append(f"{single} of {len(polarities)} candidates have one polarity")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bench_lib.schema import Verdict
+from bench_lib.schema import KEY, Verdict
 from bench_lib.score import stats
 from bench_lib.score.cells import Cells, Floats, Statistic
 from bench_lib.score.stats import Estimate
@@ -110,11 +110,9 @@ def _kappa(weights: Floats) -> Statistic:
 
 
 def scores_of(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Verdicts with a score as rows: candidate, probe, judge, repeat, score."""
-    rows = [
-        (v.candidate, v.probe, v.judge, v.repeat, v.score) for v in verdicts if v.score is not None
-    ]
-    return pd.DataFrame(rows, columns=["candidate", "probe", "judge", "repeat", "score"])
+    """Verdicts with a score as rows: trajectory, candidate, probe, judge, repeat, score."""
+    rows = [(*v.key, v.judge, v.repeat, v.score) for v in verdicts if v.score is not None]
+    return pd.DataFrame(rows, columns=[*KEY, "judge", "repeat", "score"])
 
 
 @dataclass(frozen=True)
@@ -135,14 +133,14 @@ class SelfAgreement:
 def self_agreement(verdicts: Iterable[Verdict]) -> SelfAgreement:
     """Over the replies with two verdicts or more of one judge."""
     rows = scores_of(verdicts)
-    groups = rows.groupby(["candidate", "probe", "judge"], observed=True)["score"]
+    groups = rows.groupby([*KEY, "judge"], observed=True)["score"]
     found = groups.agg(["size", "nunique", "std"])
     found = found[found["size"] > 1]
     if found.empty:
         nan = math.nan
         return SelfAgreement(0, nan, nan, nan, nan)
     same = groups.value_counts()
-    pairs = (same * (same - 1)).groupby(level=[0, 1, 2]).sum().reindex(found.index)
+    pairs = (same * (same - 1)).groupby(level=[0, 1, 2, 3]).sum().reindex(found.index)
     return SelfAgreement(
         replies=len(found),
         repeats=float(found["size"].mean()),

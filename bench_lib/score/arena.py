@@ -18,9 +18,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import pandas as pd
 
 from bench_lib.errors import BenchError
-from bench_lib.schema import SCORABLE, Candidate, Response, Trajectory, Verdict
+from bench_lib.schema import SCORABLE, Candidate, Key, Response, Trajectory, Verdict
 from bench_lib.score.cells import Cells, macro, scaled
-from bench_lib.score.instances import Instances, Key
+from bench_lib.score.instances import Instances
 from bench_lib.score.stats import Estimate, estimate
 from bench_lib.score.strata import NAMES
 from bench_lib.score.table import line, table
@@ -64,14 +64,13 @@ def arena_instances(
         raise BenchError(f"stamp must be one of {', '.join(STAMPS)}, not {stamp!r}")
     found: dict[Key, Response] = {}
     for response in responses:
-        key = response.candidate, response.probe
-        if key not in found or response.status in SCORABLE:
-            found[key] = response
+        if response.key not in found or response.status in SCORABLE:
+            found[response.key] = response
     scores, errors = _binary(verdicts)
     rows = []
     for trajectory in trajectories:
         for candidate in trajectory.candidates:
-            key = candidate.id, candidate.probes[0].id
+            key = trajectory.id, candidate.id, candidate.probes[0].id
             if asked is not None and key not in asked:
                 continue
             row = _row(trajectory, candidate, found.get(key), bench, window, gap, stamp)
@@ -163,11 +162,11 @@ def _binary(verdicts: Iterable[Verdict]) -> tuple[Mapping[Key, float], Mapping[K
     scores: dict[Key, dict[int, int]] = {}
     errors: dict[Key, str] = {}
     for verdict in verdicts:
-        key = verdict.candidate, verdict.probe
+        key = verdict.key
         if verdict.score is None:
             errors[key] = verdict.error or "no score"
         elif verdict.score not in {0, 1}:
-            raise BenchError(f"verdict {verdict.score} of {key[0]} {key[1]} is neither 0 nor 1")
+            raise BenchError(f"verdict {verdict.score} of {' '.join(key)} is neither 0 nor 1")
         else:
             scores.setdefault(key, {})[verdict.repeat] = verdict.score
     return {key: sum(s.values()) / len(s) for key, s in scores.items()}, errors

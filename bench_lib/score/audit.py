@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats as sps
 
-from bench_lib.schema import Verdict
+from bench_lib.schema import KEY, Verdict
 from bench_lib.score import stats
 from bench_lib.score.agreement import scores_of
 from bench_lib.score.cells import Cells, macro
@@ -85,24 +85,20 @@ def _se(found: Estimate) -> float:
     return least if math.isnan(found.se) else max(found.se, least)
 
 
-def shift(
-    first: Iterable[Verdict], second: Iterable[Verdict], clusters: dict[str, str]
-) -> tuple[Estimate, float]:
+def shift(first: Iterable[Verdict], second: Iterable[Verdict]) -> tuple[Estimate, float]:
     """Mean change of score from the first to the second verdicts, and the share that changed.
 
     For two judges this is their drift, for a padded or reversed variant the effect of length or
-    order. `clusters` maps candidates to trajectories.
+    order.
     """
-    keys = ["candidate", "probe"]
     means = [
-        scores_of(v).groupby(keys, observed=True)["score"].mean().reset_index()
+        scores_of(v).groupby(KEY, observed=True)["score"].mean().reset_index()
         for v in (first, second)
     ]
-    both = means[0].merge(means[1], on=keys, suffixes=("", "_2"))
+    both = means[0].merge(means[1], on=KEY, suffixes=("", "_2"))
     both = both.assign(
         change=both["score_2"] - both["score"],
         part="all",
-        trajectory=both["candidate"].map(clusters),
     )
     cells = Cells.of(both, "change", "part", names=["all"])
     found = stats.estimate(cells, macro, linear=True, bounds=(-4, 4))

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from bench_lib.ask import moment
 from bench_lib.chat.base import Contract, Message, Text
+from bench_lib.content import digest
 from bench_lib.errors import BenchError
 from bench_lib.prompts import PromptSet
-from bench_lib.runs import digest
-from bench_lib.schema import Candidate, Probe, Response, Session, Trajectory
+from bench_lib.schema import Candidate, Key, Probe, Response, Session, Trajectory
 from bench_lib.score import verdicts
 from bench_lib.score.gate import gate
 from bench_lib.tasks import Bench
@@ -37,10 +37,9 @@ PADDING = (
 
 @dataclass(frozen=True)
 class Case:
-    """One reply to be judged."""
+    """One reply to be judged, and the ask it answers."""
 
-    candidate: str
-    probe: str
+    key: Key
     contract: Contract
     messages: tuple[Message, ...]
 
@@ -66,7 +65,7 @@ def apm_cases(
     known = _index(trajectories)
     cases = []
     for response in responses:
-        found = known.get((response.candidate, response.probe))
+        found = known.get(response.key)
         if found is None:
             continue
         trajectory, candidate, probe = found
@@ -78,17 +77,17 @@ def apm_cases(
         data = VARIANTS[variant](data)
         guidance = prompts.render(task.code.lower())
         text = prompts.render("case", guidance=guidance, case=fenced(data))
-        cases.append(_case(candidate, probe, verdicts.APM, prompts.render("rubric"), text))
+        cases.append(_case(response.key, verdicts.APM, prompts.render("rubric"), text))
     return cases
 
 
 def arena_cases(
     trajectories: Iterable[Trajectory],
     responses: Iterable[Response],
-    keys: Iterable[tuple[str, str]],
+    keys: Iterable[Key],
     prompts: PromptSet,
 ) -> list[Case]:
-    """A case for each of the (candidate, probe) keys: what `arena_instances` asks a judge for.
+    """A case for each of the keys: what `arena_instances` asks a judge for.
 
     Raises:
         BenchError: a candidate has no reference answer.
@@ -96,10 +95,9 @@ def arena_cases(
     known, wanted = _index(trajectories), set(keys)
     cases = []
     for response in responses:
-        key = response.candidate, response.probe
-        if key not in wanted or key not in known:
+        if response.key not in wanted or response.key not in known:
             continue
-        _, candidate, probe = known[key]
+        _, candidate, probe = known[response.key]
         reference = probe.reference.response or candidate.references.get("answer", "")
         reference = reference or candidate.answer or ""
         if not reference:
@@ -110,7 +108,7 @@ def arena_cases(
             "evidence": [m.text for m in candidate.evidence if m.text],
         }
         text = prompts.render("case", case=fenced({**_filled(data), "reply": response.text}))
-        cases.append(_case(candidate, probe, verdicts.ARENA, prompts.render("rubric"), text))
+        cases.append(_case(response.key, verdicts.ARENA, prompts.render("rubric"), text))
     return cases
 
 
@@ -134,16 +132,16 @@ def read_case(messages: Iterable[Message]) -> dict[str, Any]:
     return json.loads(text[start + len(OPEN) : end])
 
 
-def _case(candidate: Candidate, probe: Probe, contract: Contract, rubric: str, text: str) -> Case:
+def _case(key: Key, contract: Contract, rubric: str, text: str) -> Case:
     messages = (Message("system", (Text(rubric),)), Message("user", (Text(text),)))
-    return Case(candidate.id, probe.id, contract, messages)
+    return Case(key, contract, messages)
 
 
 def _index(
     trajectories: Iterable[Trajectory],
-) -> dict[tuple[str, str], tuple[Trajectory, Candidate, Probe]]:
+) -> dict[Key, tuple[Trajectory, Candidate, Probe]]:
     return {
-        (candidate.id, probe.id): (trajectory, candidate, probe)
+        (trajectory.id, candidate.id, probe.id): (trajectory, candidate, probe)
         for trajectory in trajectories
         for candidate in trajectory.candidates
         for probe in candidate.probes

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import pandas as pd
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.schema import KEY
 from bench_lib.score import paired, published, stats
 from bench_lib.score.aggregate import OVERALL, capability_scores, main_items, task_scores
 from bench_lib.score.cells import Cells, Statistic, grouped, macro, scaled
@@ -83,11 +84,11 @@ def shared(first: Instances, second: Instances) -> tuple[Instances, Instances, i
     for data in (first, second):
         rows = data.rows
         counts = rows[rows["correct"].notna() | rows["g"].notna()]
-        keys.append(pd.MultiIndex.from_frame(counts[["candidate", "probe"]]))
+        keys.append(pd.MultiIndex.from_frame(counts[KEY]))
     both = keys[0].intersection(keys[1])
 
     def only(data: Instances) -> Instances:
-        index = pd.MultiIndex.from_frame(data.rows[["candidate", "probe"]])
+        index = pd.MultiIndex.from_frame(data.rows[KEY])
         # Rows stay, so that a candidate that lost one polarity is seen to be incomplete.
         keep = pd.Series(index.isin(both), index=data.rows.index)
         values = {name: data.rows[name].where(keep) for name in ("correct", "g")}
@@ -125,8 +126,12 @@ def alarms(data: Instances) -> list[str]:
 def _cells(first: Instances, second: Instances, codes: list[str]) -> tuple[Cells, Cells]:
     """Cells of both runs on the candidates that both have, in the same clusters."""
     items = [main_items(data) for data in (first, second)]
-    common = set(items[0]["candidate"]) & set(items[1]["candidate"])
-    items = [part[part["candidate"].isin(common) & part["task"].isin(codes)] for part in items]
+    owners = [pd.MultiIndex.from_frame(part[["trajectory", "candidate"]]) for part in items]
+    common = owners[0].intersection(owners[1])
+    items = [
+        part[own.isin(common) & part["task"].isin(codes)]
+        for part, own in zip(items, owners, strict=True)
+    ]
     clusters = sorted(items[0]["trajectory"].astype(str).unique())
     made = [Cells.of(p, "value", "task", names=codes, clusters=clusters) for p in items]
     return made[0], made[1]

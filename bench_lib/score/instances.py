@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from bench_lib.errors import BenchError, nearest
-from bench_lib.schema import SCORABLE, Response, Trajectory, Verdict
+from bench_lib.schema import KEY, SCORABLE, Key, Response, Trajectory, Verdict
 from bench_lib.score.gate import gate
 from bench_lib.score.strata import strata
 from bench_lib.tasks import APM_BENCH, Bench
 
-Key = tuple[str, str]
 FAILED = ("error", "not_run")
 
 
@@ -73,24 +72,24 @@ def instances(
         BenchError: verdicts of several judges without a choice, or a score outside 1 to 5.
     """
     table = strata(trajectories, bench)
-    keys = list(zip(table["candidate"], table["probe"], strict=True))
+    known = keys(table)
     if asked is not None:
         wanted = set(asked)
-        table = table[pd.Series([key in wanted for key in keys], index=table.index, dtype=bool)]
-        keys = [key for key in keys if key in wanted]
+        table = table[pd.Series([key in wanted for key in known], index=table.index, dtype=bool)]
+        known = [key for key in known if key in wanted]
     notes: list[str] = []
-    found = _newest(responses, set(keys), notes)
+    found = _newest(responses, set(known), notes)
     scores, errors, chosen = _judged(verdicts, judge)
     rows = []
     tasks = table["task"].to_numpy(dtype=object)
     polarities = table["polarity"].to_numpy(dtype=object)
     answers = table["answer"].to_numpy(dtype=object)
-    for key, code, polarity, answer in zip(keys, tasks, polarities, answers, strict=True):
+    for key, code, polarity, answer in zip(known, tasks, polarities, answers, strict=True):
         task, response = bench.task(code), found.get(key)
         passed = None if response is None else gate(task, polarity, response, answer)
-        known = scores.get(key, [])
+        given = scores.get(key, [])
         asks_judge = passed is True and task.adaptive
-        judged = sum(known) / len(known) if asks_judge and known else math.nan
+        judged = sum(given) / len(given) if asks_judge and given else math.nan
         rows.append(
             (
                 task.capability,
@@ -103,12 +102,17 @@ def instances(
                 None if response is None else response.decision,
                 math.nan if passed is None else float(passed),
                 judged,
-                asks_judge and not known,
-                errors.get(key, "not judged") if asks_judge and not known else "",
+                asks_judge and not given,
+                errors.get(key, "not judged") if asks_judge and not given else "",
             )
         )
     joined = pd.DataFrame(rows, columns=_COLUMNS, index=table.index)
     return Instances(_derived(pd.concat([table, joined], axis=1)), bench, chosen, tuple(notes))
+
+
+def keys(rows: pd.DataFrame) -> list[Key]:
+    """The ask of each row."""
+    return list(rows[KEY].astype(str).itertuples(index=False, name=None))
 
 
 _COLUMNS = [
@@ -140,7 +144,7 @@ def _newest(
     found: dict[Key, Response] = {}
     strangers, changed, seen = 0, 0, Counter[Key]()
     for response in responses:
-        key = response.candidate, response.probe
+        key = response.key
         if key not in wanted:
             strangers += 1
             continue
@@ -177,12 +181,12 @@ def _judged(
     for verdict in listed:
         if verdict.judge != judge:
             continue
-        key = verdict.candidate, verdict.probe
+        key = verdict.key
         if verdict.score is None:
             errors[key] = verdict.error or "no score"
         elif not 1 <= verdict.score <= 5:
             raise BenchError(
-                f"judge score {verdict.score} of {key[0]} {key[1]} lies outside 1 to 5; such a "
+                f"judge score {verdict.score} of {' '.join(key)} lies outside 1 to 5; such a "
                 "reply must be stored as an error"
             )
         else:

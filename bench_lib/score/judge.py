@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass, replace
 from tqdm.auto import tqdm
 
 from bench_lib.chat.base import BudgetSpent, Chat, ChatError, RequestRefused
+from bench_lib.content import digest
 from bench_lib.errors import BenchError
 from bench_lib.methods.base import Generation
-from bench_lib.runs import Run, digest
-from bench_lib.schema import Verdict
+from bench_lib.runs import Run
+from bench_lib.schema import KEY, Key, Verdict
 from bench_lib.score.cases import Case
 from bench_lib.score.verdicts import Judgement
 
@@ -107,8 +108,20 @@ def judge(
 
 
 def stored(run: Run) -> list[Verdict]:
-    """All verdicts on disk, failed ones too."""
-    return [Verdict.model_validate(record) for record in run.read("verdicts")]
+    """All verdicts on disk, failed ones too.
+
+    One that was made before verdicts named their trajectory gets that of the reply it is about;
+    where replies of two trajectories have its name, it is about neither.
+    """
+    records = run.read("verdicts")
+    if any("trajectory" not in record for record in records):
+        owners: dict[tuple[str, str], list[str]] = {}
+        for trajectory, candidate, probe in run.responses():
+            owners.setdefault((candidate, probe), []).append(trajectory)
+        for record in records:
+            found = owners.get((record["candidate"], record["probe"]), [])
+            record.setdefault("trajectory", found[0] if len(found) == 1 else "")
+    return [Verdict.model_validate(record) for record in records if record["trajectory"]]
 
 
 def current(verdicts: Iterable[Verdict], cases: Iterable[Case]) -> list[Verdict]:
@@ -116,12 +129,12 @@ def current(verdicts: Iterable[Verdict], cases: Iterable[Case]) -> list[Verdict]
 
     A verdict on an earlier reply, reference or rubric is not among them.
     """
-    wanted = {(case.candidate, case.probe, case.digest) for case in cases}
-    found: dict[tuple[str, str, str, int, str], Verdict] = {}
+    wanted = {(case.key, case.digest) for case in cases}
+    found: dict[_Identity, Verdict] = {}
     for verdict in verdicts:
         key = _identity(verdict)
         known = found.get(key)
-        if (verdict.candidate, verdict.probe, verdict.digest) not in wanted:
+        if (verdict.key, verdict.digest) not in wanted:
             continue
         if known is None or known.score is None:
             found[key] = verdict
@@ -135,12 +148,15 @@ class _Call:
     judge: str
 
     @property
-    def identity(self) -> tuple[str, str, str, int, str]:
-        return self.case.candidate, self.case.probe, self.judge, self.repeat, self.case.digest
+    def identity(self) -> _Identity:
+        return self.case.key, self.judge, self.repeat, self.case.digest
 
 
-def _identity(verdict: Verdict) -> tuple[str, str, str, int, str]:
-    return verdict.candidate, verdict.probe, verdict.judge, verdict.repeat, verdict.digest
+_Identity = tuple[Key, str, int, str]
+
+
+def _identity(verdict: Verdict) -> _Identity:
+    return verdict.key, verdict.judge, verdict.repeat, verdict.digest
 
 
 class _Pass:
@@ -185,8 +201,7 @@ class _Pass:
     def _verdict(self, call: _Call) -> tuple[Verdict | None, Mapping[str, int]]:
         case = call.case
         blank = Verdict(
-            candidate=case.candidate,
-            probe=case.probe,
+            **dict(zip(KEY, case.key, strict=True)),
             judge=call.judge,
             repeat=call.repeat,
             digest=case.digest,

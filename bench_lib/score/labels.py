@@ -13,6 +13,7 @@ import pandas as pd
 
 from bench_lib.errors import BenchError
 from bench_lib.paths import short
+from bench_lib.schema import KEY
 from bench_lib.texts import records
 
 COLUMNS = ("candidate", "probe", "score")
@@ -20,10 +21,11 @@ TABLES = (".csv", ".tsv", ".txt")
 
 
 def read_labels(path: Path | str, categories: Sequence[int] = (1, 2, 3, 4, 5)) -> pd.DataFrame:
-    """Labels from a table or a JSON-lines file with candidate, probe, score, and maybe annotator.
+    """Labels from a table or a JSON-lines file with candidate, probe and score.
 
-    A table is `.csv`, `.tsv` or `.txt`; commas, semicolons or tabs part its columns, whichever its
-    first line has most of.
+    It may name the annotator, and the trajectory: empty where a candidate's id says it all. A table
+    is `.csv`, `.tsv` or `.txt`; commas, semicolons or tabs part its columns, whichever its first
+    line has most of.
 
     Raises:
         BenchError: names file, row and value of the first bad one.
@@ -40,13 +42,14 @@ def read_labels(path: Path | str, categories: Sequence[int] = (1, 2, 3, 4, 5)) -
         if text not in {str(c) for c in categories}:
             known = ", ".join(map(str, categories))
             raise BenchError(f"{short(path)} {where}: score {text!r} is none of {known}")
-        ids = (row["candidate"], row["probe"], row.get("annotator", ""))
+        ids = [row.get(name, "") for name in (*KEY, "annotator")]
         key = tuple(normalize("NFC", str(one)) for one in ids)
         if key in seen:
-            raise BenchError(f"{short(path)} {where}: {key[0]} {key[1]} is labelled twice")
+            told = " ".join(filter(None, key[:3]))
+            raise BenchError(f"{short(path)} {where}: {told} is labelled twice")
         seen.add(key)
         out.append((*key, int(text)))
-    return pd.DataFrame(out, columns=["candidate", "probe", "annotator", "human"])
+    return pd.DataFrame(out, columns=[*KEY, "annotator", "human"])
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from bench_lib.schema import Candidate, Decision, Probe, Response, Trajectory
+from bench_lib.schema import Candidate, Decision, Key, Probe, Response, Trajectory
 from bench_lib.score.adaptive import decision_scores
 from bench_lib.score.aggregate import task_scores
 from bench_lib.score.gate import gate
@@ -105,7 +105,7 @@ def length_leak(trajectories: Iterable[Trajectory]) -> pd.DataFrame:
 def shortcut_scores(
     trajectories: Sequence[Trajectory],
     bench: Bench = APM_BENCH,
-    only: Collection[tuple[str, str]] | None = None,
+    only: Collection[Key] | None = None,
 ) -> pd.DataFrame:
     """Score tables of all shortcuts with a column `shortcut`, only the tasks each one answers.
 
@@ -119,7 +119,7 @@ def shortcut_scores(
     }
     parts = []
     for name, responses in made.items():
-        asked = {(r.candidate, r.probe) for r in responses}
+        asked = {r.key for r in responses}
         asked = asked if only is None else asked & set(only)
         data = instances(trajectories, responses, bench=bench, asked=asked)
         found = pd.concat([task_scores(data), decision_scores(data)])

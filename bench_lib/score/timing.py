@@ -61,19 +61,20 @@ def interventions(data: Instances, trajectories: Iterable[Trajectory]) -> pd.Dat
     interval's start (negative after it). Probes are few: this is where the system spoke among the
     moments it was asked, not when it would have spoken.
     """
-    ideals: dict[str, list[tuple[str, float, float]]] = {
-        candidate.id: [(m.session, m.start_s, m.end_s) for m in candidate.ideal]
+    ideals: dict[tuple[str, str], list[tuple[str, float, float]]] = {
+        (trajectory.id, candidate.id): [(m.session, m.start_s, m.end_s) for m in candidate.ideal]
         for trajectory in trajectories
         for candidate in trajectory.candidates
         if candidate.ideal
     }
     rows = data.adaptive
-    rows = rows[rows["scored"] & rows["candidate"].isin(ideals)]
     out = []
-    for candidate, group in rows.groupby("candidate", sort=False, observed=True):
-        candidate = str(candidate)
-        session = ideals[candidate][0][0]
-        spans = [(start, end) for name, start, end in ideals[candidate] if name == session]
+    groups = rows[rows["scored"]].groupby(["trajectory", "candidate"], sort=False, observed=True)
+    for owner, group in groups:
+        if owner not in ideals:
+            continue
+        session = ideals[owner][0][0]
+        spans = [(start, end) for name, start, end in ideals[owner] if name == session]
         own = group[group["session"] == session]
         if own.empty:
             continue
@@ -81,9 +82,9 @@ def interventions(data: Instances, trajectories: Iterable[Trajectory]) -> pd.Dat
         first = float(spoken.min()) if len(spoken) else math.nan
         out.append(
             {
-                "trajectory": group["trajectory"].iloc[0],
+                "trajectory": owner[0],
                 "task": group["task"].iloc[0],
-                "candidate": candidate,
+                "candidate": owner[1],
                 "placement": place(first, spans) if len(spoken) else "none",
                 "t_s": first,
                 "lead_s": min(spans)[0] - first,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
+from bench_lib.content import ends
 from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Trajectory
 
@@ -100,6 +101,19 @@ def prepare(trajectory: Trajectory) -> Trajectory:
         if hasattr(module, "prepare"):
             return module.prepare(trajectory) or trajectory
     return trajectory
+
+
+def recorded(source: str, file: str) -> str:
+    """What the content of a source's video is known by, wherever it lies; empty where it is gone.
+
+    By default that is what the file is known by. A source that makes its media on demand defines
+    `recorded(file)`, by what it makes them from.
+    """
+    own = importlib.import_module(f"{__name__}.{source}") if source in available() else None
+    try:
+        return getattr(own, "recorded", ends)(file)
+    except OSError:
+        return ""
 
 
 def choose(trajectories: Iterable[Trajectory], wanted: list[str]) -> tuple[Trajectory, ...]:

@@ -1,7 +1,8 @@
 """Rules that every record must keep, whatever source it comes from.
 
 From APM-Bench's protocol: times lie inside their sessions, evidence precedes the cutoff, one option
-is right, a registration precedes its probes, ids are unique also when case is ignored.
+is right, a registration precedes its probes, ids are unique also when case is ignored: those of
+candidates within their trajectory.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ def check(
         problems += [_problem(trajectory, f"trajectory {trajectory.id}", f) for f in faults]
         if faults:
             continue
-        good = []
+        good, asked = [], dict[str, str]()
         for candidate in trajectory.candidates:
-            fault = next(_candidate(trajectory, candidate, seen), None)
+            fault = next(_candidate(trajectory, candidate, asked), None)
             if fault is None:
                 good.append(candidate)
             else:

@@ -56,6 +56,11 @@ def shown_to(model: str) -> dict[str, Any]:
     return {"strip": model == "ideal" or model.startswith("endpoint:ideal@")}
 
 
+def recorded(file: str) -> str:
+    """What a video is known by: its folder is named by a digest of all that is seen and heard."""
+    return "/".join(Path(file).parts[-2:])
+
+
 def _read(name: str, text: str) -> Any:
     """The value of a knob that came as text; BenchError where it is of another kind."""
     kind = type(KNOBS.get(name, ""))

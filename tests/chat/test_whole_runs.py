@@ -18,6 +18,7 @@ from bench_lib import report
 from bench_lib.evaluation import Evaluation
 from bench_lib.params import EvalParams
 from bench_lib.report import data, render
+from bench_lib.schema import Response
 
 QUICK = {"backoff_s": 0.001, "timeout_s": 20.0, "max_wait_s": 0.5, "retries": 3, "concurrency": 4}
 
@@ -64,7 +65,7 @@ def statuses(job: Evaluation) -> Counter:
 
 
 def texts(job: Evaluation) -> dict:
-    return {(r.candidate, r.probe): r.raw_text for r in job.responses()}
+    return {r.key: r.raw_text for r in job.responses()}
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict:
 def check_whole(job: Evaluation, whole: dict, handler: Counting) -> None:
     assert texts(job) == whole
     kept = [r for r in job.run.read("responses") if r["status"] not in ("error", "not_run")]
-    assert len(kept) == len({(r["candidate"], r["probe"]) for r in kept}) == len(whole)
+    assert len(kept) == len({Response.model_validate(r).key for r in kept}) == len(whole)
     assert set(handler.answered.values()) == {1}, "an answered request was sent again"
     render.save(data.gather(job))
 

@@ -69,7 +69,7 @@ def history(world: World, trajectory: Trajectory, probe: Probe) -> list[Picture]
 
 def texts(trajectory: Trajectory, candidate: Candidate, probe: Probe) -> tuple[str, ...]:
     """What a method is told at a probe, in order."""
-    one, session = ask.Ask(candidate, probe), trajectory.session(probe.session)
+    one, session = ask.Ask(trajectory.id, candidate, probe), trajectory.session(probe.session)
     notes = ask.registrations(APM_BENCH, PROMPTS, one, trajectory.sessions, session)
     query = ask.query(APM_BENCH, PROMPTS, one, session, 0)
     said = [note.text for note in (*notes, *query.notes)]

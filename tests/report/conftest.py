@@ -243,7 +243,7 @@ def made(
     }
     run.note(**{**usual, **(facts or {})})
     asks = {
-        Ask(c, p).key: (owner, Ask(c, p))
+        Ask(owner.id, c, p).key: (owner, Ask(owner.id, c, p))
         for owner in owners
         for c in owner.candidates
         for p in c.probes

@@ -121,8 +121,7 @@ def test_a_reply_that_has_changed_is_stale_and_not_counted(build: Build) -> None
     job = judged(build(4))
     judge_page.write(job)
     scored = job.of(job.judge)
-    one = next(r for r in job.material.responses if (r.candidate, r.probe) == (
-        scored[0].candidate, scored[0].probe))  # fmt: skip
+    one = next(r for r in job.material.responses if r.key == scored[0].key)
     job.material.run.append("responses", one.model_copy(update={"reason": "another one"}))
     job.material.run.close()
     fresh = again(job.material)

@@ -6,10 +6,14 @@ import csv
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bench_lib.chat.base import Chat, ChatReply, ContractBroken, Message, Text
+from bench_lib.errors import BenchError
 from bench_lib.judging import Judging
 from bench_lib.params_scores import JudgeParams
 from bench_lib.report import judge_page, judge_tables
@@ -236,3 +240,21 @@ def test_files_hold_strict_json(build: Build) -> None:
     page = judge_page.path(job).read_text().replace("http://www.w3.org", "")
     assert "http://" not in page
     assert "https://" not in page
+
+
+def test_a_label_names_its_trajectory_where_an_id_stands_in_two(
+    build: Build, tmp_path: Path
+) -> None:
+    job = judged(build(2))
+    one, two = job.material.trajectories.values()
+    shared = two.model_copy(update={"candidates": one.candidates})
+    material = replace(job.material, trajectories={one.id: one, two.id: shared})
+    verdict = next(v for v in job.material.run.read("verdicts") if v["trajectory"] == one.id)
+    file = tmp_path / "labels.csv"
+    row = f"{verdict['candidate']},{verdict['probe']},4"
+    file.write_text(f"candidate,probe,score\n{row}\n")
+    job = replace(job, found=material, params=JudgeParams(judge="dice", labels=str(file)))
+    with pytest.raises(BenchError, match=f"is a candidate of {one.id}, {two.id}; add a column"):
+        job.labelled()
+    file.write_text(f"candidate,probe,score,trajectory\n{row},{one.id}\n{row},elsewhere\n")
+    assert job.labelled()["trajectory"].tolist() == [one.id, ""]

@@ -127,5 +127,7 @@ def reply(name, candidate, probe, text, status=None, **kwargs):
     )
 
 
-def verdict(candidate, probe, score, judge="toy", **kwargs):
-    return Verdict(candidate=candidate.id, probe=probe, judge=judge, score=score, **kwargs)
+def verdict(name, candidate, probe, score, judge="toy", **kwargs):
+    return Verdict(
+        trajectory=name, candidate=candidate.id, probe=probe, judge=judge, score=score, **kwargs
+    )

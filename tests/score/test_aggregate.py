@@ -36,7 +36,7 @@ def built(plan, *, asked=None, verdicts=None):
                 status = text if text in {"error", "refused", "not_run"} else None
                 responses.append(p.reply(name, candidate, probe, text, status))
                 if score is not None:
-                    given.append(p.verdict(candidate, probe, score))
+                    given.append(p.verdict(name, candidate, probe, score))
     return instances(trajectories, responses, given if verdicts is None else verdicts, asked=asked)
 
 
@@ -95,7 +95,7 @@ def test_unjudged_probes_give_bounds_and_no_value():
 
 def test_all_judge_calls_failed_is_neither_zero_nor_a_crash():
     one = p.adaptive()
-    failed = [p.verdict(one, probe, None, error="server gone") for probe in ("p0", "n0")]
+    failed = [p.verdict("t", one, probe, None, error="server gone") for probe in ("p0", "n0")]
     data = built({"t": [(one, {"p0": p.SPEAK, "n0": p.SILENT})]}, verdicts=failed)
     found = row(aggregate.task_scores(data), "MPA")
     assert math.isnan(found["value"])
@@ -109,7 +109,10 @@ def test_a_failed_judge_call_leaves_the_mean_alone():
     """Public report: scores 5, 4, 5 and two failed calls are 4.67 of 3, not 2.8 of 5."""
     items = [p.adaptive(positive=1, negative=0) for _ in range(5)]
     scores = [5, 4, 5, None, None]
-    verdicts = [p.verdict(c, "p0", s, error="" if s else "timeout") for c, s in zip(items, scores)]  # noqa: B905
+    verdicts = [
+        p.verdict("t", c, "p0", s, error="" if s else "timeout")
+        for c, s in zip(items, scores, strict=True)
+    ]
     data = built({"t": [(c, {"p0": p.SPEAK}) for c in items]}, verdicts=verdicts)
     found = row(adaptive.quality_scores(data), "MPA")
     assert found["value"] / 20 == pytest.approx(14 / 3)
@@ -329,7 +332,7 @@ def test_strangers_are_noted_and_left_out():
 
 def test_two_judges_are_never_mixed():
     one = p.adaptive()
-    verdicts = [p.verdict(one, "p0", 5), p.verdict(one, "p0", 1, judge="other")]
+    verdicts = [p.verdict("t", one, "p0", 5), p.verdict("t", one, "p0", 1, judge="other")]
     parts = ([p.trajectory("t", [one])], [p.reply("t", one, "p0", p.SPEAK)], verdicts)
     with pytest.raises(BenchError, match="verdicts of 2 judges; choose one: other, toy"):
         instances(*parts)
@@ -340,7 +343,7 @@ def test_two_judges_are_never_mixed():
 
 def test_repeats_of_a_judge_are_averaged():
     one = p.adaptive()
-    verdicts = [p.verdict(one, "p0", s, repeat=i) for i, s in enumerate((5, 4, None, 4))]
+    verdicts = [p.verdict("t", one, "p0", s, repeat=i) for i, s in enumerate((5, 4, None, 4))]
     data = instances([p.trajectory("t", [one])], [p.reply("t", one, "p0", p.SPEAK)], verdicts)
     assert data.rows["g"].dropna().tolist() == [pytest.approx(13 / 3)]
 
@@ -348,7 +351,7 @@ def test_repeats_of_a_judge_are_averaged():
 def test_a_score_outside_the_range_is_refused_and_never_clamped():
     one = p.adaptive()
     with pytest.raises(BenchError, match=r"score 9 .* lies outside 1 to 5"):
-        instances([p.trajectory("t", [one])], [], [p.verdict(one, "p0", 9)])
+        instances([p.trajectory("t", [one])], [], [p.verdict("t", one, "p0", 9)])
 
 
 def test_a_verdict_on_a_failed_gate_changes_nothing():

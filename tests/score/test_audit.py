@@ -125,8 +125,8 @@ def test_a_judge_that_knows_nothing_is_not_corrected():
 def test_self_agreement_of_an_alternating_judge():
     """Public report: the same text judged 2 and 5 in turn, four times."""
     one, two = p.adaptive(), p.adaptive()
-    given = [p.verdict(one, "p0", s, repeat=i) for i, s in enumerate((2, 5, 2, 5))]
-    given += [p.verdict(two, "p0", 4, repeat=i) for i in range(4)]
+    given = [p.verdict("t", one, "p0", s, repeat=i) for i, s in enumerate((2, 5, 2, 5))]
+    given += [p.verdict("t", two, "p0", 4, repeat=i) for i in range(4)]
     found = self_agreement(given)
     assert (found.replies, found.repeats, found.identical) == (2, 4, 0.5)
     assert found.pairwise == pytest.approx((4 / 12 + 1) / 2)
@@ -142,8 +142,7 @@ def variants(run, score):
         cases = apm_cases(trajectories, replies, APM_BENCH, texts, variant)
         assert judge(run, cases, fake, progress=False).complete
         found[variant] = current(stored(run), cases)
-    names = {c.id: f"t{i % 5}" for i, c in enumerate(trajectories[0].candidates)}
-    return {v: audit.shift(found["plain"], found[v], names) for v in ("padded", "reversed")}
+    return {v: audit.shift(found["plain"], found[v]) for v in ("padded", "reversed")}
 
 
 def test_a_judge_that_loves_length_is_found_out(outputs):
@@ -185,8 +184,7 @@ def test_drift_of_two_judges(outputs):
         judge(run, cases, fake, progress=False)
     found = current(stored(run), cases)
     parts = [[v for v in found if v.judge == name] for name in ("fake", "mild")]
-    names = {c.id: f"t{i}" for i, c in enumerate(trajectories[0].candidates)}
-    change, share = audit.shift(*parts, names)
+    change, share = audit.shift(*parts)
     assert (change.value, share, change.n) == (1, 1, 20)
     run.close()
 
@@ -219,7 +217,7 @@ def test_tables_of_any_office_are_read(tmp_path, codec, mark):
         ["caf\u0065\u0301", "p", "4", '"two\nrows\u2028"'],
     ]
     path.write_bytes("\r\n".join(map(mark.join, rows)).encode(codec))
-    assert read_labels(path).values.tolist() == [["caf\u00e9", "p", "", 4]]
+    assert read_labels(path).values.tolist() == [["", "caf\u00e9", "p", "", 4]]
 
 
 def test_lines_of_labels_end_at_newlines_only(tmp_path):

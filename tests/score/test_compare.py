@@ -34,7 +34,7 @@ def run(sets, accuracy, seed=0, judge=4, broken=()):
             for probe, text in (("p0", p.SPEAK), ("n0", p.SILENT)):
                 replies.append(p.reply(trajectory.id, candidate, probe, text, status))
                 if judge:
-                    verdicts.append(p.verdict(candidate, probe, judge))
+                    verdicts.append(p.verdict(trajectory.id, candidate, probe, judge))
     return instances(sets, replies, verdicts)
 
 

@@ -251,7 +251,7 @@ def test_arena_cases_need_a_reference():
         update={"candidate": one.id, "text": "two"}
     )
     texts = prompts.load("judge_arena", "judge_arena")
-    parts = ([reply], [(one.id, "q")], texts)
+    parts = ([reply], [("t", one.id, "q")], texts)
     with pytest.raises(BenchError, match="no reference answer"):
         arena_cases([p.trajectory("t", [one])], *parts)
     probe = one.probes[0].model_copy(update={"reference": Reference(response="two cups")})
@@ -403,12 +403,12 @@ def judged_over_http(run, count, fault_rate, stalls):
         write(kind, verdict)
         if verdict.score is not None:
             with lock:
-                kept.add((verdict.candidate, verdict.probe))
+                kept.add(verdict.key)
 
     def handler(exchange):
         case = known[exchange.body["messages"][1]["content"]]
         with lock:
-            if (case.candidate, case.probe) in kept:
+            if case.key in kept:
                 again.append(case)
             fault = rng.choice(sorted(faults)) if rng.random() < fault_rate else ""
             if fault == "silent" and felt[fault] >= stalls:
@@ -434,7 +434,7 @@ def judged_over_http(run, count, fault_rate, stalls):
 
 def check_complete(run, cases, felt, again):
     scored = [v for v in stored(run) if v.score is not None]
-    assert len(scored) == len(cases) == len({(v.candidate, v.probe) for v in scored})
+    assert len(scored) == len(cases) == len({v.key for v in scored})
     assert all(v.score == 3 for v in scored)
     assert len(current(stored(run), cases)) == len(cases)
     assert not again, "a reply that was accepted and stored was asked for again"

@@ -69,7 +69,7 @@ def test_6_loops_are_unreadable_and_pointed_out(text):
 def test_7_failed_judge_calls_are_missing():
     items = [p.adaptive(positive=1, negative=0) for _ in range(5)]
     scores = dict(zip((c.id for c in items), (5, 4, 5), strict=False))
-    given = [p.verdict(c, "p0", scores.get(c.id), error="FAIL") for c in items]
+    given = [p.verdict("t", c, "p0", scores.get(c.id), error="FAIL") for c in items]
     replies = [p.reply("t", c, "p0", p.SPEAK) for c in items]
     data = instances([p.trajectory("t", items)], replies, given)
     row = adaptive.quality_scores(data).set_index("group").loc["MPA"]

@@ -121,7 +121,7 @@ def answered(name, candidate, status="ok", alert=None):
 
 
 def judged(candidate, score):
-    return Verdict(candidate=candidate.id, probe="q", judge="toy", score=score)
+    return Verdict(trajectory="v1", candidate=candidate.id, probe="q", judge="toy", score=score)
 
 
 def scored(candidates, responses, verdicts, **kwargs):

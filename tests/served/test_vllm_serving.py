@@ -19,6 +19,7 @@ from bench_lib.chat.preflight import canary
 from bench_lib.evaluation import Evaluation
 from bench_lib.methods.base import Generation
 from bench_lib.params import EvalParams
+from bench_lib.schema import Key
 from bench_lib.stream import ArrayFrame
 
 KINDS = ("choice", "adaptive_choice", "adaptive_text")
@@ -35,10 +36,10 @@ ENGINE = {
 }  # fmt: skip
 
 
-def texts(**given: Any) -> dict[tuple[str, str], str]:
+def texts(**given: Any) -> dict[Key, str]:
     job = Evaluation.open(EvalParams(**{**GIVEN, **given}))
     job.execute(progress=False)
-    found = {(r.candidate, r.probe): r for r in job.responses()}
+    found = {r.key: r for r in job.responses()}
     assert not [r.error for r in found.values() if r.status in ("error", "refused", "not_run")]
     return {key: r.raw_text for key, r in found.items()}
 
@@ -50,7 +51,7 @@ def compared(mine: dict, theirs: dict) -> float:
 
 
 @pytest.fixture
-def library(checkpoint: Path, outputs: Path) -> dict[tuple[str, str], str]:
+def library(checkpoint: Path, outputs: Path) -> dict[Key, str]:
     return texts(method="simplestream", backbone=str(checkpoint))
 
 

@@ -31,6 +31,7 @@ from functools import partial
 from pathlib import Path
 
 from bench_lib import paths
+from bench_lib.content import ends
 from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Trajectory
 from bench_lib.sources import Dataset, Problem
@@ -115,6 +116,12 @@ def _note(language: str, told: items.Told, asr: str) -> str:
         f"{told.asked} questions{f'; left out: {left}' if left else ''}; "
         f"captions: {', '.join(heard)}"
     )
+
+
+def recorded(file: str) -> str:
+    """What a video is known by: the file, or the archive that it is taken out of."""
+    media = _media.get(file)
+    return ends(str(media.archive.path) if media and media.archive else file)
 
 
 def prepare(trajectory: Trajectory) -> Trajectory:
