@@ -108,9 +108,10 @@ def _server(evaluation: Evaluation, frames: int) -> list[Row]:
     if evaluation.method.model != "chat" or kind not in ("endpoint", "vllm"):
         return []
     from bench_lib.chat.preflight import canary, preflight, require
-    from bench_lib.chat.server import servers
+    from bench_lib.chat.server import expect, servers
 
     method = evaluation.method
+    expect(method.served, evaluation.run.manifest().get("facts", {}).get("servers", ()))
     as_video = bool(getattr(method, "as_video", False))
     limit = max(evaluation.setting.max_new_tokens.values())
     checks = preflight(

@@ -70,7 +70,8 @@ class ChatReply:
     apart from it. `stop` is `end`, `length` or `refused` (the model or its filter declined).
     `usage` counts `prompt_tokens`, `completion_tokens` and what else the backend reports.
     `ready_at` is when the request was sent. A `cached` reply costs nothing now; its instants are
-    shifted so that the durations are those of the call that was paid for.
+    shifted so that the durations are those of the call that was paid for. `finish` and `model` are
+    a server's own words: why the reply ended, and who gave it.
     """
 
     text: str
@@ -84,6 +85,8 @@ class ChatReply:
     rejected: tuple[str, ...] = ()
     cached: bool = False
     logits: NDArray[np.float32] | None = None
+    finish: str = ""
+    model: str = ""
 
 
 class ChatError(Exception):
@@ -124,6 +127,11 @@ class Chat(ABC):
     def identity(self) -> Mapping[str, Any]:
         """What a cache key and a manifest hold of this model: its id and settings, no secret."""
         return {"id": self.id}
+
+    @property
+    def answers_as(self) -> str:
+        """The model that a server's replies name; empty as long as none did, and elsewhere."""
+        return ""
 
     def frame_size(self, native: Size, max_pixels: int) -> Size:
         """The size at which frames are best sent; by default the native one within the limit."""

@@ -55,7 +55,7 @@ class Budget:
             self._under_way += 1
         try:
             yield usage
-            self._unpriced = not usage
+            self._unpriced = not {"prompt_tokens", "completion_tokens"} <= usage.keys()
         finally:
             with self._lock:
                 price = self.price(usage)

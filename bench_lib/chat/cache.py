@@ -25,17 +25,20 @@ from numpy.typing import NDArray
 
 from bench_lib.chat import media
 from bench_lib.chat.base import Chat, ChatReply, Contract, ContractBroken, Message
+from bench_lib.chat.reply_stream import STOPS
 from bench_lib.measure import count, counting
 from bench_lib.methods.base import Generation
 from bench_lib.stream import Size
 
 VERSION = 1
+SERVED = "limit_field"
+"""A setting that the identity of every server holds and that of no other model."""
 
 
 def fingerprint(value: Any) -> str:
     """24 hex digits of a JSON value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return blake2b(text.encode(), digest_size=12).hexdigest()
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
 def request_parts(
@@ -66,6 +69,8 @@ def pack(reply: ChatReply, counts: Mapping[str, int]) -> dict[str, Any]:
         "usage": dict(reply.usage),
         "rejected": list(reply.rejected),
         "logits": None if reply.logits is None else reply.logits.tolist(),
+        "finish": reply.finish,
+        "model": reply.model,
         "counters": dict(counts),
     }
 
@@ -87,6 +92,8 @@ def unpack(packed: Mapping[str, Any], contract: Contract) -> ChatReply:
         rejected=tuple(packed["rejected"]),
         cached=True,
         logits=None if logits is None else np.array(logits, np.float32),
+        finish=packed.get("finish", ""),
+        model=packed.get("model", ""),
     )
     for name, n in packed["counters"].items():
         count(name, n)
@@ -95,6 +102,8 @@ def unpack(packed: Mapping[str, Any], contract: Contract) -> ChatReply:
 
 class CachedChat(Chat):
     """`chat` with its replies kept in `folder`; a damaged file is asked for again and replaced.
+
+    So is a reply that may have been cut, and one of another model than the server's present ones.
 
     Work counters of a kept reply are those of the call that made it, and so are its durations: a
     resumed run shows what an uninterrupted one would. Raw replies to a contract broken twice lie in
@@ -113,6 +122,11 @@ class CachedChat(Chat):
     def identity(self) -> Mapping[str, Any]:
         """See `Chat.identity`."""
         return self.chat.identity
+
+    @property
+    def answers_as(self) -> str:
+        """See `Chat.answers_as`."""
+        return self.chat.answers_as
 
     def frame_size(self, native: Size, max_pixels: int) -> Size:
         """See `Chat.frame_size`."""
@@ -167,9 +181,11 @@ class CachedChat(Chat):
         if entry is None:
             return None
         try:
-            return unpack(entry["reply"], contract)
+            reply = unpack(entry["reply"], contract)
         except ValueError:  # the contract's parser has become stricter since
             return None
+        known = self.answers_as
+        return None if reply.model and known and reply.model != known else reply
 
     @contextlib.contextmanager
     def _one_at_a_time(self, key: str) -> Any:
@@ -183,13 +199,29 @@ class CachedChat(Chat):
 
 
 def read_entry(path: Path) -> dict[str, Any] | None:
-    """A kept entry, or None where there is none or it is damaged."""
+    """A kept entry, or None where there is none, it is damaged, or its reply may have been cut."""
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
         digest = entry.pop("digest")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return entry if digest == fingerprint(entry) and _whole(entry) else None
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None
-    return entry if digest == fingerprint(entry) else None
+
+
+def _whole(entry: Mapping[str, Any]) -> bool:
+    """Whether a kept reply came to its end, by the check that a reply meets when it comes in.
+
+    Of a server's replies that were kept before they named their finish reason, only those at their
+    token limit are known to have had one.
+    """
+    reply, identity = entry.get("reply"), entry.get("identity", {})
+    if reply is None:
+        return True
+    if SERVED not in identity or reply["stop"] == "length":
+        return reply["stop"] in STOPS.values()
+    return reply.get("finish") in STOPS or (
+        identity.get("finish") == "assumed" and reply.get("finish") == ""
+    )
 
 
 def _vector(path: Path) -> NDArray[np.float32] | None:

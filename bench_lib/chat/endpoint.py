@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from reprlib import repr as shown
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,16 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_lib.chat.base import Chat, ChatReply, Contract, Message, RequestRefused
+from bench_lib.chat.body import MOST_BYTES
 from bench_lib.chat.budget import Budget
 from bench_lib.chat.contract import checked
 from bench_lib.chat.redact import redacted
-from bench_lib.chat.reply_stream import Fault, collect
+from bench_lib.chat.reply_stream import Fault, collect, counts
 from bench_lib.chat.settings import EndpointSettings
 from bench_lib.chat.transport import Transport
 from bench_lib.chat.wire import Wire, names
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.methods.base import Generation
+
+TOKEN_BYTES, VECTOR_BYTES = 2**12, 2**18
+"""What a token takes in a stream, with its log-probabilities, and a vector in JSON, at most."""
 
 
 class Endpoint(Chat):
@@ -45,6 +50,7 @@ class Endpoint(Chat):
         parts = urlsplit(self.url)
         self.id = f"{model}@{self.settings.revision or parts.netloc + parts.path}"
         self.wire = Wire(self.settings)
+        self.name = Name()
         self._held: set[str] = set()
         self._guard = threading.Lock()
         self.transport = self.embedder = Transport(self.url, self.settings)
@@ -58,6 +64,11 @@ class Endpoint(Chat):
         """See `Chat.identity`: the id and the settings on which replies depend."""
         return {"id": self.id, **self.settings.shaping()}
 
+    @property
+    def answers_as(self) -> str:
+        """See `Chat.answers_as`."""
+        return self.name.told
+
     def complete(
         self, messages: Sequence[Message], contract: Contract, generation: Generation
     ) -> ChatReply:
@@ -68,10 +79,7 @@ class Endpoint(Chat):
         self, messages: Sequence[Message], contract: Contract, generation: Generation
     ) -> ChatReply:
         def body(held: frozenset[str] = frozenset()) -> dict[str, Any]:
-            made = self.wire.body(self.model, messages, contract, generation, held)
-            if self.settings.stream:
-                made |= {"stream": True, "stream_options": {"include_usage": True}}
-            return made
+            return self._body(messages, contract, generation, held)
 
         if self.settings.media == "once":
             reply = self.transport.persist(lambda: self._short(body))
@@ -83,6 +91,24 @@ class Endpoint(Chat):
         if "frames" in reply.usage:
             count("frames_encoded", reply.usage["frames"])
         return reply
+
+    def once(
+        self, messages: Sequence[Message], contract: Contract, generation: Generation
+    ) -> ChatReply:
+        """One request and no further try; raises Fault where it fails, ChatError where in vain."""
+        return self._once(self._body(messages, contract, generation))
+
+    def _body(
+        self,
+        messages: Sequence[Message],
+        contract: Contract,
+        generation: Generation,
+        held: frozenset[str] = frozenset(),
+    ) -> dict[str, Any]:
+        made = self.wire.body(self.model, messages, contract, generation, held)
+        if self.settings.stream:
+            made |= {"stream": True, "stream_options": {"include_usage": True}}
+        return made
 
     def _short(self, body: Callable[[frozenset[str]], dict[str, Any]]) -> ChatReply:
         """One request with what the server holds by its name; where that fails, one with all."""
@@ -104,11 +130,14 @@ class Endpoint(Chat):
         return reply
 
     def _once(self, body: dict[str, Any]) -> ChatReply:
+        assumed = self.settings.finish == "assumed"
+        most = MOST_BYTES + TOKEN_BYTES * int(body.get(self.settings.limit_field) or 0)
         with self.budget.request() as usage:
             sent_at = time.perf_counter()
-            with self.transport.post("/chat/completions", body) as found:
-                reply = collect(found, sent_at)
+            with self.transport.post("/chat/completions", body, most) as found:
+                reply = collect(found, sent_at, assumed)
             usage |= reply.usage
+        self.name.hold(reply.model)
         text, reasoning = (
             redacted(t, self.settings.key_env) for t in (reply.text, reply.reasoning)
         )
@@ -122,14 +151,51 @@ class Endpoint(Chat):
         return self.embedder.persist(lambda: self._vectors({"model": model, "input": list(texts)}))
 
     def _vectors(self, body: dict[str, Any]) -> NDArray[np.float32]:
-        with self.budget.request() as usage, self.embedder.post("/embeddings", body) as found:
-            reply = next(found)
-            usage |= {k: v for k, v in (reply.get("usage") or {}).items() if isinstance(v, int)}
-        rows = sorted(reply.get("data") or (), key=lambda row: row.get("index", 0))
-        if len(rows) != len(body["input"]):
-            raise Fault(f"{len(rows)} vectors for {len(body['input'])} texts")
-        vectors = np.array([row["embedding"] for row in rows], np.float32)
+        texts = len(body["input"])
+        most = MOST_BYTES + VECTOR_BYTES * texts
+        with (
+            self.budget.request() as usage,
+            self.embedder.post("/embeddings", body, most) as found,
+        ):
+            reply: Any = next(found, {})
+            used = counts(reply.get("usage"))
+            usage |= {"completion_tokens": 0, **used} if used else {}
+        vectors = _vectors_of(reply.get("data"), texts)
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+@dataclass
+class Name:
+    """The model that replies name. The first one stays: another is another model's reply.
+
+    Replicas share one. A reply that names none tells nothing.
+    """
+
+    told: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def hold(self, told: str) -> None:
+        """Take note of a reply's name; raises Renamed where it is not that of all others."""
+        with self._lock:
+            self.told = self.told or told
+            if told not in ("", self.told):
+                raise Renamed(f"it answers as {told!r} now, and answered as {self.told!r} before")
+
+
+class Renamed(Fault):
+    """A reply of another model than the replies before it."""
+
+
+def _vectors_of(rows: Any, texts: int) -> NDArray[np.float32]:
+    """The vectors `[texts, d]` of an embedding reply, in the order of the texts; Fault if not."""
+    try:
+        by_place = {row.get("index", place): row["embedding"] for place, row in enumerate(rows)}
+        vectors = np.array([by_place[place] for place in range(texts)], np.float32)
+    except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
+        raise Fault(f"embeddings of another form: {shown(rows)}") from None
+    if len(rows) != texts or vectors.ndim != 2 or not np.isfinite(vectors).all():
+        raise Fault(f"{len(rows)} vectors for {texts} texts, or some that are no vectors")
+    return vectors
 
 
 def _checked_url(url: str) -> str:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from bench_lib.chat.base import Chat, ChatError, ChatReply, Contract, Frames, Message, Text
 from bench_lib.chat.cache import CachedChat
-from bench_lib.chat.endpoint import Endpoint
+from bench_lib.chat.endpoint import Endpoint, Renamed
 from bench_lib.chat.redact import key_from
 from bench_lib.chat.replicas import Replicas
+from bench_lib.chat.reply_stream import Fault, Unfinished
 from bench_lib.chat.server import served, settle
 from bench_lib.errors import BenchError, nearest
 from bench_lib.methods.base import Generation
@@ -26,6 +28,12 @@ from bench_lib.stream import ArrayFrame, Size
 
 FREE = Contract("free")
 PROBE = Generation(max_new_tokens=1)
+TRIES = 3
+UNFINISHED = (
+    "the server never says why a reply ended, so one that was cut would pass for whole; mend the "
+    "server, or accept that with finish: assumed in backbone_args (a judge's: judge_args)"
+)
+RENAMED = "for a run of its own give this model another revision in backbone_args"
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ def preflight(
     prompt_tokens: int = 0,
     max_new_tokens: int = 64,
 ) -> tuple[Check, ...]:
-    """Look at the model that will serve a run; sends at most four requests of one token.
+    """Look at the model that will serve a run; sends a few requests of one token.
 
     Args:
         chat: The model; a cache around it is passed over.
@@ -68,6 +76,8 @@ def preflight(
     limit = 0
     if isinstance(chat, Endpoint):
         checks, limit = _server(chat)
+        if all(check.ok is not False for check in checks):
+            checks += _reply(chat)
         if any(check.ok is False for check in checks):
             return tuple(checks)
     try:
@@ -136,13 +146,46 @@ def _server(chat: Endpoint) -> tuple[list[Check], int]:
         listed = chat.transport.get("/models")
     except ChatError as error:
         return [*checks, Check("reachable", False, str(error))], 0
-    models = {m["id"]: m for m in listed.get("data", ()) if isinstance(m, dict) and "id" in m}
+    models = _listed(listed)
     checks.append(Check("reachable", True, chat.url))
     there = chat.model in models
     told = chat.model if there else f"{chat.model!r} is not served; {nearest(chat.model, models)}"
     checks.append(Check("model", there, told))
-    limit = chat.settings.context_tokens or models.get(chat.model, {}).get("max_model_len") or 0
-    return checks, int(limit)
+    told_limit = models.get(chat.model, {}).get("max_model_len")
+    known = told_limit if type(told_limit) is int and told_limit > 0 else 0
+    return checks, chat.settings.context_tokens or known
+
+
+def _listed(reply: Any) -> dict[str, dict[str, Any]]:
+    """The served models by name; a list of another form names none."""
+    rows = reply.get("data") if isinstance(reply, dict) else None
+    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return {row["id"]: row for row in found if isinstance(row.get("id"), str)}
+
+
+def _reply(chat: Endpoint) -> list[Check]:
+    """Whether a reply says that it is whole, and which model it names.
+
+    What may pass is left to the requests that follow, which are patient.
+    """
+    told = "the server tells why a reply ended"
+    if chat.settings.finish == "assumed":
+        told = "not asked for (finish: assumed): a reply that was cut counts as whole"
+    for _ in range(TRIES):
+        try:
+            chat.once([Message("user", (Text("Say yes."),))], FREE, PROBE)
+            break
+        except Renamed as fault:
+            return [Check("model named", False, f"{fault}; {RENAMED}")]
+        except Unfinished:
+            continue
+        except (Fault, ChatError):
+            return []
+    else:
+        return [Check("finish reason", False, UNFINISHED)]
+    known = chat.answers_as
+    named = Check("model named", True if known else None, known or "its replies name none")
+    return [Check("finish reason", chat.settings.finish == "required" or None, told), named]
 
 
 def _at_once(chat: Endpoint, tokens: int) -> Check:

@@ -35,9 +35,11 @@ class RecordedChat(Chat):
         if len(chosen) != 1:
             known = nearest(model, {i["id"] for i in identities.values()})
             several = "of several models or settings" if len(chosen) > 1 else "of that model"
+            unread = sum(e is None and not p.name.endswith(".rejected.json") for p, e in entries)
+            left_out = f" ({unread} more may be cut or are damaged)" if unread else ""
             raise BenchError(
                 f"{short(self.folder)} must hold replies of one model; it holds {len(whole)} "
-                f"replies, {len(chosen)} times {several}; {known}"
+                f"replies{left_out}, {len(chosen)} times {several}; {known}"
             )
         [(key, self._identity)] = chosen.items()
         self.id = self._identity["id"]

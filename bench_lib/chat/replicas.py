@@ -36,7 +36,7 @@ AWAY_S = 60.0
 
 
 class Replicas(Chat):
-    """Endpoints of one model. The limits on calls and cost hold for all of them together.
+    """Endpoints of one model: of one name, and with one limit on calls and cost for all together.
 
     Raises:
         BenchError: fewer than two addresses, or one given twice.
@@ -47,7 +47,7 @@ class Replicas(Chat):
             raise BenchError(f"replicas need two or more addresses, each once: {', '.join(urls)}")
         self.endpoints = [Endpoint(model, url, settings) for url in urls]
         for endpoint in self.endpoints[1:]:
-            endpoint.budget = self.endpoints[0].budget
+            endpoint.budget, endpoint.name = self.endpoints[0].budget, self.endpoints[0].name
         places = ",".join(endpoint.id.removeprefix(f"{model}@") for endpoint in self.endpoints)
         self.id = f"{model}@{settings.revision or places}"
         self._home: dict[str, Endpoint] = {}
@@ -58,6 +58,11 @@ class Replicas(Chat):
     def identity(self) -> Mapping[str, Any]:
         """See `Chat.identity`; the same for any number of servers where a revision is named."""
         return {**self.endpoints[0].identity, "id": self.id}
+
+    @property
+    def answers_as(self) -> str:
+        """See `Chat.answers_as`; the same for all."""
+        return self.endpoints[0].answers_as
 
     def complete(
         self, messages: Sequence[Message], contract: Contract, generation: Generation

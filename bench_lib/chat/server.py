@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,27 +16,33 @@ from bench_lib.chat.base import Chat
 from bench_lib.chat.endpoint import Endpoint
 
 INFO = re.compile(r"^vllm:cache_config_info\{(.*)\}", re.MULTILINE)
-LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+LABEL = re.compile(r'\b(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
 class Served:
-    """One address. `engine` holds its settings; `cache_tokens` what all its replicas can hold."""
+    """One address. `engine` holds its settings; `cache_tokens` what all its replicas can hold.
+
+    `model` is what its replies name.
+    """
 
     url: str
     version: str = ""
     engine: Mapping[str, str] = field(default_factory=dict)
     cache_tokens: int = 0
+    model: str = ""
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""
-        return {"url": self.url, "version": self.version, "engine": dict(self.engine)}
+        record = {"url": self.url, "version": self.version, "engine": dict(self.engine)}
+        return record | {"model": self.model}
 
 
 def served(endpoint: Endpoint) -> Served:
     """Ask a server about itself; what it does not tell stays empty."""
     root, version = endpoint.url.removesuffix("/v1"), ""
-    with contextlib.suppress(ValueError, KeyError, TypeError):  # not vLLM's form: not told
+    # What is not of vLLM's form is not told.
+    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
         version = str(json.loads(endpoint.transport.told(f"{root}/version"))["version"])
     metrics = endpoint.transport.told(f"{root}/metrics")
     engines = [dict(LABEL.findall(line)) for line in INFO.findall(metrics)]
@@ -46,7 +52,7 @@ def served(endpoint: Endpoint) -> Served:
         if one.get("num_gpu_blocks", "").isdecimal() and one.get("block_size", "").isdecimal()
     )
     shared = {k: v for k, v in (engines[0] if engines else {}).items() if k != "engine"}
-    return Served(endpoint.url, version, shared, tokens)
+    return Served(endpoint.url, version, shared, tokens, endpoint.answers_as)
 
 
 def settle(endpoint: Endpoint, found: Served, tokens: int) -> int:
@@ -62,6 +68,17 @@ def settle(endpoint: Endpoint, found: Served, tokens: int) -> int:
 
 def servers(chat: Chat) -> list[Served]:
     """Every server behind a chat, a cache around it passed over; none behind other models."""
+    return [served(endpoint) for endpoint in _behind(chat)]
+
+
+def expect(chat: Chat, records: Iterable[Mapping[str, Any]]) -> None:
+    """Hold the servers to the model that they named when a run began; `records` are of then."""
+    told = [str(record.get("model") or "") for record in records]
+    for endpoint in _behind(chat):
+        endpoint.name.told = endpoint.name.told or next(filter(None, told), "")
+
+
+def _behind(chat: Chat) -> list[Endpoint]:
     inner = getattr(chat, "chat", chat)
     behind = getattr(inner, "endpoints", [inner])
-    return [served(endpoint) for endpoint in behind if isinstance(endpoint, Endpoint)]
+    return [endpoint for endpoint in behind if isinstance(endpoint, Endpoint)]

@@ -17,6 +17,7 @@ Video = Literal["images", "jpeg", "mp4"]
 ImageFormat = Literal["jpeg", "png"]
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 Switch = Literal["", "on", "off"]
+Finish = Literal["required", "assumed"]
 
 
 _SECRET = re.compile(r'"[^"]*(?:api_?key|secret|password|authorization|access_token)[^"]*":', re.I)
@@ -40,6 +41,8 @@ class EndpointSettings:
         logprobs: Log-probabilities of the first token to ask for, where logits are kept.
         extra: Merged into the body of each request: what else a server understands, no secrets.
         embedding_model: Model for `embed`; empty means lexical vectors made here.
+        finish: `assumed` takes a reply without a finish reason for whole, as far as its stream or
+            body came to a regular end; for servers that never give one. Reports say so.
 
     Media:
         video: How a video part is sent: as separate images, as one part of joined JPEG frames
@@ -83,6 +86,7 @@ class EndpointSettings:
     logprobs: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
     embedding_model: str = ""
+    finish: Finish = "required"
 
     video: Video = "images"
     image_format: ImageFormat = "jpeg"
@@ -136,14 +140,19 @@ class EndpointSettings:
             )
 
     def shaping(self) -> dict[str, Any]:
-        """The settings on which a reply depends, for cache keys and manifests."""
+        """The settings on which a reply depends, for cache keys and manifests.
+
+        Those that came later count only where they differ from their default.
+        """
         record = asdict(self)
-        return {name: record[name] for name in SHAPING}
+        return {name: record[name] for name in SHAPING if LATER.get(name, ...) != record[name]}
 
 
 _NAMES = tuple(f.name for f in fields(EndpointSettings))
 SHAPING = _NAMES[: _NAMES.index("media")]
 """Settings on which a reply depends; the others say how a server is reached, and limits."""
+LATER: Mapping[str, Any] = {"finish": "required"}
+"""Defaults of those that replies and runs made before do not know."""
 CHOICES: dict[str, Any] = {
     "structured": Structured,
     "media": Media,
@@ -151,4 +160,5 @@ CHOICES: dict[str, Any] = {
     "image_format": ImageFormat,
     "limit_field": LimitField,
     "thinking": Switch,
+    "finish": Finish,
 }

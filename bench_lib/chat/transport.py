@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from reprlib import repr as shown
 from typing import Any, TypeVar
 
 import httpx
 
 from bench_lib.chat import abort
+from bench_lib.chat import body as bodies
 from bench_lib.chat.base import RequestRefused, TransportError
+from bench_lib.chat.body import MOST_BYTES
 from bench_lib.chat.redact import key_from, redacted
-from bench_lib.chat.reply_stream import Fault, events
+from bench_lib.chat.reply_stream import Fault, error_in, events, mended, parsed
 from bench_lib.chat.settings import EndpointSettings
 
 T = TypeVar("T")
-PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that may pass; every other failing status is the server's answer to this request."""
-
+PASSING = frozenset({408, 409, 424, 425, 429, 499})
+LASTING = frozenset({501, 505})
+"""Statuses that may pass though they are not 5xx, and 5xx that do not; see `_passes`."""
+MOST_ERROR = 2**16
+"""Characters of a failing status's body that are read."""
 
 PLACES, MOST = 8, 64
 """Requests at once where the user leaves it to the server: before it is asked, and at most."""
@@ -32,7 +37,8 @@ PLACES, MOST = 8, 64
 class Transport:
     """Requests to `url`, at most `places` at once, each tried until it passes or is hopeless.
 
-    A wait that a busy server asks for holds back all requests, not only the one it answered.
+    A wait that a busy server asks for holds back all requests, not only the one it answered. A
+    connection serves one request, so what a server sends after its reply is nobody's reply.
     """
 
     def __init__(self, url: str, settings: EndpointSettings) -> None:
@@ -44,25 +50,35 @@ class Transport:
         self._down = False
         self._jitter = random.Random()  # waits only; no reply depends on it
         timeout = httpx.Timeout(
-            settings.timeout_s, connect=min(10.0, settings.timeout_s), pool=None
+            settings.timeout_s,
+            connect=min(10.0, settings.timeout_s, settings.deadline_s),
+            pool=None,
+        )
+        places = httpx.Limits(
+            max_connections=settings.concurrency or MOST, max_keepalive_connections=0
         )
         self._client = httpx.Client(
-            timeout=timeout, limits=httpx.Limits(max_connections=settings.concurrency or MOST)
+            timeout=timeout, limits=places, headers={"Accept-Encoding": "identity"}
         )
 
     @contextmanager
-    def post(self, path: str, body: dict[str, Any]) -> Iterator[Iterator[Any]]:
-        """POST once; yields the reply's JSON events, one or a stream of them.
+    def post(
+        self, path: str, body: dict[str, Any], most: int = MOST_BYTES
+    ) -> Iterator[Iterator[Any]]:
+        """POST once; yields the reply's JSON events, one or a stream of them, of `most` bytes.
+
+        What comes as `text/event-stream` is a stream; everything else must be one JSON value,
+        whatever its type says.
 
         Raises:
             Fault: a failure that may pass.
             RequestRefused: the server declines this request.
         """
         with self._response("POST", path, json=body) as response:
-            if response.headers.get("content-type", "").startswith("text/event-stream"):
-                yield self._sound(events(self._lines(response)))
+            if "text/event-stream" in response.headers.get("content-type", "").lower():
+                yield self._sound(events(bodies.lines(self._chunks(response, most))))
             else:
-                yield self._sound([self._json(response)])
+                yield self._sound([self._json(response, most)])
 
     def get(self, path: str) -> Any:
         """GET a JSON document; raises TransportError or RequestRefused."""
@@ -132,23 +148,37 @@ class Transport:
     ) -> Iterator[httpx.Response]:
         key = key_from(self.settings.key_env)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
+        ends_at = time.monotonic() + self.settings.deadline_s
         try:
-            with self._client.stream(
-                method, f"{base or self.url}{path}", headers=headers, **content
-            ) as response:
+            with (
+                bodies.deadline(ends_at) as trace,
+                self._client.stream(
+                    method,
+                    f"{base or self.url}{path}",
+                    headers=headers,
+                    extensions={"trace": trace},
+                    **content,
+                ) as response,
+            ):
+                response.extensions["ends_at"] = ends_at
                 if response.status_code != 200:
-                    text = "".join(self._chunks(response))
-                    self._refuse(response.status_code, text, response.headers)
+                    told = _message(self._told(response))
+                    self._refuse(response.status_code, told, response.headers)
                 yield response
-        except httpx.TimeoutException as error:
-            raise Fault(f"silent for too long ({type(error).__name__})") from None
         except httpx.HTTPError as error:
+            self._late(ends_at)
+            if isinstance(error, httpx.TimeoutException):
+                raise Fault(f"silent for too long ({type(error).__name__})") from None
             raise Fault(f"{type(error).__name__}: {error}") from None
 
-    def _refuse(self, status: int, text: str, headers: Any) -> None:
+    def _late(self, ends_at: float) -> None:
+        if time.monotonic() > ends_at:
+            raise Fault(f"not finished after deadline_s={self.settings.deadline_s:g}") from None
+
+    def _refuse(self, status: int, words: str, headers: Any) -> None:
         """Raise what a failing status means."""
-        told = f"HTTP {status}: {_message(text)}"
-        if status in PASSING:
+        told = f"HTTP {status}: {words}"
+        if _passes(status):
             raise Fault(told, retry_after_s(headers.get("retry-after", "")))
         hint = {
             401: f" (key from {self.settings.key_env or 'no environment variable'})",
@@ -157,43 +187,48 @@ class Transport:
         }.get(status, "")
         raise RequestRefused(redacted(f"{self.url}: {told}{hint}", self.settings.key_env))
 
-    def _chunks(self, response: httpx.Response) -> Iterator[str]:
-        """The body as it comes, as long as the deadline allows."""
-        ends_at = time.monotonic() + self.settings.deadline_s
-        for text in response.iter_text():
+    def _chunks(self, response: httpx.Response, most: int = MOST_BYTES) -> Iterator[str]:
+        """The body as it comes, as long as deadline and limit allow."""
+        ends_at = response.extensions["ends_at"]
+        coding = response.headers.get("content-encoding", "")
+        for text in bodies.text(response.iter_raw(), coding, most):
             abort.check()
-            if time.monotonic() > ends_at:
-                raise Fault(f"not finished after deadline_s={self.settings.deadline_s:g}")
+            self._late(ends_at)
             yield text
+        self._late(ends_at)  # a connection that was cut then may look like one that ended
 
-    def _lines(self, response: httpx.Response) -> Iterator[str]:
-        rest = ""
-        for text in self._chunks(response):
-            *lines, rest = (rest + text).split("\n")
-            yield from lines
-        yield rest
+    def _told(self, response: httpx.Response) -> str:
+        """The beginning of a failing status's body."""
+        told = ""
+        with suppress(Fault):
+            for text in self._chunks(response):
+                told += text
+                if len(told) > MOST_ERROR:
+                    break
+        return told[:MOST_ERROR]
 
-    def _json(self, response: httpx.Response) -> Any:
-        text = "".join(self._chunks(response))
-        try:
-            return json.loads(text)
-        except ValueError:
-            what = "HTML" if text.lstrip()[:1] == "<" else "no JSON"
-            raise Fault(
-                f"{what} where JSON was expected (is the address right?): {text[:120]!r}"
-            ) from None
+    def _json(self, response: httpx.Response, most: int = MOST_BYTES) -> Any:
+        return parsed("".join(self._chunks(response, most)))
 
     def _sound(self, found: Iterable[Any]) -> Iterator[Any]:
-        """Events; one that reports an error raises what its code means."""
+        """Events; one that reports an error, wherever it stands, raises what its code means."""
         for event in found:
             if not isinstance(event, dict):
-                raise Fault(f"a reply that is no JSON object: {str(event)[:120]}")
-            error = event.get("error")
+                raise Fault(f"a reply that is no JSON object: {shown(event)}")
+            error = error_in(event)
             if error:
-                code = error.get("code") if isinstance(error, dict) else None
-                status = code if isinstance(code, int) and 400 <= code < 600 else 500
-                self._refuse(status, json.dumps(event), {})
+                code = str(error.get("code")) if isinstance(error, dict) else ""
+                status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
+                self._refuse(status, _words(error), {})
             yield event
+
+
+def _passes(status: int) -> bool:
+    """Whether a status may pass: the server's own failures, and successes that bring no reply.
+
+    Every other one is the server's answer to this request.
+    """
+    return status in PASSING or 200 <= status < 300 or (status >= 500 and status not in LASTING)
 
 
 def retry_after_s(header: str) -> float | None:
@@ -209,11 +244,15 @@ def retry_after_s(header: str) -> float | None:
 
 
 def _message(text: str) -> str:
-    """The server's own words from an error body, at most 300 characters."""
+    """The server's own words from the body of an error."""
     try:
-        body = json.loads(text)
-        error = body.get("error", body)
-        told = error.get("message", error) if isinstance(error, dict) else error
-    except (ValueError, AttributeError):
-        told = text
-    return " ".join(str(told).split())[:300]
+        body = parsed(text)
+    except Fault:
+        return _words(text)
+    return _words((body.get("error") or body) if isinstance(body, dict) else body)
+
+
+def _words(error: Any) -> str:
+    """An error as a line of at most 300 characters."""
+    told = error.get("message", error) if isinstance(error, dict) else error
+    return mended(" ".join((told if isinstance(told, str) else shown(told)).split())[:300])

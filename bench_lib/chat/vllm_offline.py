@@ -171,7 +171,11 @@ class VllmChat(Chat):
                 batch[0].error = str(error)
             return
         for job, output in zip(batch, outputs, strict=True):
-            job.reply = _reply(output, begun, time.perf_counter())
+            reason = output.outputs[0].finish_reason
+            if reason in STOPS:
+                job.reply = _reply(output, begun, time.perf_counter())
+            else:
+                job.error = f"the engine ended the reply with finish_reason {reason!r}"
 
 
 def _reply(output: Any, begun: float, done: float) -> ChatReply:
@@ -180,7 +184,7 @@ def _reply(output: Any, begun: float, done: float) -> ChatReply:
     top = said.logprobs[0] if said.logprobs else None
     return ChatReply(
         text=said.text,
-        stop=STOPS.get(said.finish_reason, said.finish_reason or "end"),
+        stop=STOPS[said.finish_reason],
         ready_at=begun,
         first_token_at=done if first_s is None else min(done, begun + first_s),
         done_at=done,

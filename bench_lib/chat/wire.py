@@ -12,6 +12,7 @@ from typing import Any
 
 from bench_lib.chat import media
 from bench_lib.chat.base import Contract, Frames, Message, Part, Sound, Text
+from bench_lib.chat.reply_stream import mended
 from bench_lib.chat.settings import EndpointSettings
 from bench_lib.methods.base import Generation
 from bench_lib.stream import Frame, Size
@@ -70,12 +71,12 @@ class Wire:
     def _content(self, message: Message, held: Container[str]) -> str | list[dict[str, Any]]:
         if all(isinstance(part, Text) for part in message.parts):
             # Some chat templates take no list of parts in a system turn.
-            return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+            return mended("\n".join(p.text for p in message.parts if isinstance(p, Text)))
         return [item for part in message.parts for item in self._items(part, held)]
 
     def _items(self, part: Part, held: Container[str]) -> list[dict[str, Any]]:
         if isinstance(part, Text):
-            return [{"type": "text", "text": part.text}]
+            return [{"type": "text", "text": mended(part.text)}]
         if isinstance(part, Sound):
             data = b64encode(media.wav(part.samples)).decode()
             item: dict[str, Any] = {

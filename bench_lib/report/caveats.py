@@ -30,6 +30,7 @@ def caveats(material: Material) -> list[Caveat]:
     """All that applies, the gravest first."""
     found = [
         *_model(material),
+        *_ends(material),
         *_data(material),
         *_missing(material),
         *_replies(material),
@@ -47,6 +48,20 @@ def _model(material: Material) -> Iterator[Caveat]:
         yield Caveat(_sentence(facts["model_note"]), grave=True)
     elif facts.get("model") == "none":
         yield Caveat("No model serves this method: its replies are fixed, not answers.", grave=True)
+
+
+def _ends(material: Material) -> Iterator[Caveat]:
+    """Where a setting lets replies pass that do not say whether they are whole."""
+    judges = material.facts.get("judges", {})
+    named = {"the model": material.facts.get("model_identity", {})}
+    named |= {f"judge {name}": about.get("args", {}) for name, about in judges.items()}
+    for who, settings in named.items():
+        if settings.get("finish") == "assumed":
+            yield Caveat(
+                f"The server of {who} does not say why a reply ended (finish: assumed): replies "
+                "that were cut count as whole.",
+                grave=True,
+            )
 
 
 def _data(material: Material) -> Iterator[Caveat]:

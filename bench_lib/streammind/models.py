@@ -191,7 +191,8 @@ def thinking(chat: Chat, on: bool) -> Chat:
     if chat.settings.thinking == wanted:
         return chat
     other = Endpoint(chat.model, chat.url, replace(chat.settings, thinking=wanted))
-    other.budget = chat.budget  # one limit on calls and cost for both
+    # One model with one limit on calls and cost.
+    other.budget, other.name = chat.budget, chat.name
     return other
 
 

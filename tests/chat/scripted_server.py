@@ -40,6 +40,34 @@ def connect(server: Server, **given: Any) -> Endpoint:
     return Endpoint(server.model, server.url, EndpointSettings(**{**quick, **given}))
 
 
+def whole(content: Any, finish: Any = "stop", message=None, top=None, **choice: Any) -> str:
+    """A reply that is not streamed, with more in its message, its choice or beside its choices."""
+    said = {"role": "assistant", "content": content} | (message or {})
+    choices = [{"message": said, "finish_reason": finish, **choice}]
+    return json.dumps({"choices": choices, **(top or {})})
+
+
+def event(content: str, finish: Any = None, delta=None, top=None, **choice: Any) -> str:
+    """An event of a streamed reply, with more in its delta, its choice or beside its choices."""
+    said = ({"content": content} if content else {}) | (delta or {})
+    choices = [{"delta": said, "finish_reason": finish, **choice}]
+    return json.dumps({"choices": choices, **(top or {})})
+
+
+def raw(exchange: Exchange, body: str | bytes, status: int = 200, **headers: str) -> None:
+    """A response as it is given; a header of nothing is left out."""
+    data = body if isinstance(body, bytes) else body.encode()
+    http = exchange.http
+    http.send_response(status)
+    own = {"Content_Type": "application/json", "Content_Length": str(len(data))} | headers
+    for name, value in {**own, "Connection": "close"}.items():
+        if value:
+            http.send_header(name.replace("_", "-"), value)
+    http.end_headers()
+    http.wfile.write(data)
+    http.close_connection = True
+
+
 @dataclass
 class Exchange:
     """One request and the ways to answer it."""
@@ -156,7 +184,7 @@ class Server:
             def do_GET(self) -> None:
                 exchange = Exchange(self, self.path, {}, 0)
                 listed = {"data": [{"id": server.model, "max_model_len": server.context}]}
-                pages = {**server.pages, "/v1/models": json.dumps(listed)}
+                pages = {"/v1/models": json.dumps(listed), **server.pages}
                 if self.path in pages:
                     exchange.send(200, pages[self.path])
                 else:

@@ -28,7 +28,7 @@ from bench_lib.chat.base import (
     Sound,
     Text,
 )
-from bench_lib.chat.cache import CachedChat
+from bench_lib.chat.cache import CachedChat, fingerprint
 from bench_lib.chat.recorded import RecordedChat, ScriptedChat
 from bench_lib.errors import BenchError
 from bench_lib.measure import count, counting
@@ -211,6 +211,56 @@ def test_an_undamaged_file_is_not_asked_for_again(tmp_path):
     [path] = tmp_path.glob("??/*.json")
     path.write_bytes(path.read_bytes())
     assert cached.complete(user("hm?"), FREE, GREEDY).cached
+
+
+SERVER = {"id": "toy@1", "limit_field": "max_tokens"}
+
+
+def kept_before(identity, **changes):
+    """A model whose identity is given, and what makes its kept reply one of an earlier version."""
+    model = type("Model", (Counted,), {"identity": property(lambda _: identity)})()
+
+    def rewrite(folder):
+        [path] = folder.glob("??/*.json")
+        entry = json.loads(path.read_text())
+        entry.pop("digest")
+        entry["reply"] |= changes
+        for name in [name for name, value in changes.items() if value is ...]:
+            entry["reply"].pop(name)
+        path.write_text(json.dumps({**entry, "digest": fingerprint(entry)}))
+
+    return model, rewrite
+
+
+@pytest.mark.parametrize(
+    ("identity", "changes", "served"),
+    [
+        (SERVER, {"finish": "stop"}, True),
+        (SERVER, {"finish": "length", "stop": "length"}, True),
+        (SERVER, {"finish": ...}, False),  # an end that may be that of a cut stream
+        (SERVER, {"finish": ..., "stop": "length"}, True),
+        (SERVER, {"finish": ..., "stop": "error"}, False),
+        (SERVER, {"finish": ..., "stop": "refused"}, False),
+        (SERVER, {"finish": ""}, False),
+        (SERVER, {"finish": "abort"}, False),
+        ({**SERVER, "finish": "assumed"}, {"finish": ""}, True),
+        ({**SERVER, "finish": "assumed"}, {"finish": ...}, False),
+        ({"id": "tiny"}, {"finish": ..., "model": ...}, True),
+        ({"id": "tiny"}, {"finish": ..., "stop": "abort"}, False),
+    ],
+)
+def test_kept_replies_meet_the_check_that_fresh_ones_meet(tmp_path, identity, changes, served):
+    model, rewrite = kept_before(identity, **changes)
+    cached = CachedChat(model, tmp_path)
+    cached.complete(user("hm?"), FREE, GREEDY)
+    rewrite(tmp_path)
+    if served:
+        assert RecordedChat(tmp_path).complete(user("hm?"), FREE, GREEDY).text == "reply 1"
+    else:
+        with pytest.raises(BenchError, match=r"holds 0 replies \(1 more may be cut"):
+            RecordedChat(tmp_path)
+    reply = cached.complete(user("hm?"), FREE, GREEDY)
+    assert (reply.text, reply.cached) == (("reply 1", True) if served else ("reply 2", False))
 
 
 def test_a_reply_that_a_stricter_parser_rejects_is_asked_for_again(tmp_path):

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from scripted_server import FREE, GREEDY, Server, connect, user
+from scripted_server import FREE, GREEDY, Server, connect, event, raw, user, whole
 
 from bench_lib.chat.agreement import agreement, repeated
+from bench_lib.chat.base import TransportError
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.preflight import canary, preflight, require
 from bench_lib.chat.recorded import ScriptedChat
+from bench_lib.chat.server import expect, servers
 from bench_lib.errors import BenchError
 
 TOKENS = 16
@@ -41,6 +43,8 @@ def test_a_server_that_can_serve_the_run_passes_every_check():
         "key": True,
         "reachable": True,
         "model": True,
+        "finish reason": True,
+        "model named": None,
         "items per prompt": True,
         "frames used": True,
         "requests at once": None,
@@ -48,7 +52,7 @@ def test_a_server_that_can_serve_the_run_passes_every_check():
     }
     assert "64 of 64" in str(checks)
     assert f"about {10 + 64 * TOKENS + 500 + 64} tokens of 4096" in str(checks)
-    assert [request.body["max_tokens"] for request in server.requests] == [1, 1, 1]
+    assert [request.body["max_tokens"] for request in server.requests] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -91,6 +95,78 @@ def test_a_wrong_model_a_dead_address_and_a_missing_key_are_named(monkeypatch):
             require(preflight(connect(server, key_env="NO_SUCH_KEY")))
     with pytest.raises(BenchError, match=r"reachable: .*failed 2 times"):
         require(preflight(connect(server, retries=1)))
+
+
+def unfinished(exchange):
+    """Answers like fake servers and some gateways do: whole, but without a finish reason."""
+    exchange.stream(event("yes"), "[DONE]") if exchange.body.get("stream") else raw(
+        exchange, whole("yes", None)
+    )
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_server_that_never_says_why_a_reply_ended_is_refused_or_accepted_by_a_setting(stream):
+    with Server(unfinished) as server:
+        checks = preflight(connect(server, stream=stream))
+        with pytest.raises(BenchError, match=r"finish reason: .*finish: assumed in backbone_args"):
+            require(checks)
+        assert len(server.requests) == 3, "once more, and once more, and no minutes of patience"
+        chat = connect(server, stream=stream, finish="assumed")
+        checks = preflight(chat)
+        require(checks)
+        assert found(checks)["finish reason"] is None
+        assert chat.complete(user("hm?"), FREE, GREEDY).text == "yes"
+        server.handler = lambda e: e.stream(event("ye"))
+        with pytest.raises(TransportError, match="broke off"):
+            connect(server, finish="assumed", retries=1).complete(user("hm?"), FREE, GREEDY)
+
+
+def test_a_first_reply_that_is_cut_once_costs_one_more_request():
+    with Server(lambda e: honest(e) if e.number else unfinished(e)) as server:
+        assert found(preflight(connect(server)))["finish reason"] is True
+
+
+def named(name):
+    return lambda e: raw(e, whole("yes", top={"model": name, "usage": {"prompt_tokens": 5}}))
+
+
+def test_the_model_that_replies_name_is_found_out_and_held():
+    with Server(named("m-2026-01")) as server:
+        chat = connect(server)
+        checks = {check.name: check for check in preflight(chat)}
+        assert (checks["model named"].ok, checks["model named"].detail) == (True, "m-2026-01")
+        [record] = [one.record() for one in servers(chat)]
+        assert record["model"] == chat.answers_as == "m-2026-01"
+
+        resumed = connect(server)
+        expect(resumed, [record])
+        require(preflight(resumed))
+        server.handler = named("m-2026-02")
+        later = connect(server)
+        expect(later, [record])
+        asked = len(server.requests)
+        with pytest.raises(BenchError, match=r"model named: .*'m-2026-02' now.*'m-2026-01' before"):
+            require(preflight(later))
+        assert len(server.requests) == asked + 1
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "[]",
+        '{"data": null}',
+        '{"data": {"toy": 1}}',
+        '{"data": [7, {"id": ["toy"]}, {"id": null}]}',
+        '{"data": [{"id": "toy", "max_model_len": "long"}]}',
+        '{"data": [{"id": "toy", "max_model_len": -1}]}',
+        '{"data": [{"id": "toy", "max_model_len": NaN}]}',
+    ],
+)
+def test_a_list_of_models_of_another_form_names_none_and_tells_no_limit(listed):
+    with Server(honest, pages={"/v1/models": listed}) as server:
+        checks = found(preflight(connect(server), 2))
+    assert checks["model"] is ("toy" in listed and "max" in listed)
+    assert checks.get("context") is None
 
 
 def test_a_model_in_this_process_is_checked_as_far_as_it_tells(tmp_path):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
-from scripted_server import FREE, GREEDY, Server, connect, frame, user
+from scripted_server import FREE, GREEDY, Server, connect, frame, raw, user, whole
 
 from bench_lib.chat.base import RequestRefused, TransportError
 from bench_lib.chat.preflight import preflight
 from bench_lib.chat.server import served, servers
+from bench_lib.errors import BenchError
 from bench_lib.evaluation import Evaluation
 from bench_lib.params import EvalParams
 
@@ -58,22 +60,29 @@ def test_a_server_that_tells_nothing_is_no_fault():
     assert served(connect(server)).version == "", "nor is one that is away"
 
 
-def test_version_and_engine_settings_reach_the_manifest(outputs: Path):
+def test_what_a_server_tells_reaches_the_manifest_and_binds_later_processes(outputs: Path):
+    name = "toy-1"
+
     def seen(exchange):
-        told = exchange.items and hash(exchange.items[0]["image_url"]["url"]) % 97
-        exchange.reply(f"{told}", usage={"prompt_tokens": 100, "frames": len(exchange.items)})
+        told = exchange.items and zlib.crc32(exchange.items[0]["image_url"]["url"].encode())
+        usage = {"prompt_tokens": 100, "frames": len(exchange.items)}
+        raw(exchange, whole(f"{told}", top={"model": name, "usage": usage}))
 
     with Server(seen, pages=pages(100)) as server:
-        job = Evaluation.open(
-            EvalParams(method="simplestream", source="dollhouse-small", tasks=["CT"], limit=1,
-                       backbone=f"endpoint:toy@{server.url}", backbone_args={"revision": "m"})
+        params = EvalParams(
+            method="simplestream", source="dollhouse-small", tasks=["CT"], limit=1,
+            backbone=f"endpoint:toy@{server.url}", backbone_args={"revision": "m"},
         )  # fmt: skip
+        job = Evaluation.open(params)
         job.plan()
+        assert servers(job.method.served.chat)[0].cache_tokens == 1600
+        name = "toy-2"
+        with pytest.raises(BenchError, match=r"model named: .*'toy-2' now.*'toy-1' before"):
+            Evaluation.open(params).plan()
     (about,) = job.run.manifest()["facts"]["servers"]
-    assert about["version"] == "0.32.0"
+    assert (about["version"], about["model"]) == ("0.32.0", "toy-1")
     assert about["engine"]["enable_prefix_caching"] == "True"
     assert about["engine"]["gpu_memory_utilization"] == "0.9"
-    assert servers(job.method.served.chat)[0].cache_tokens == 1600
 
 
 # Media that go once

@@ -36,6 +36,8 @@ class Tokenizer:
 class Engine:
     """Echoes prompts; the first batch waits until the rest have queued up."""
 
+    finish: str | None = "length"
+
     def __init__(self, model, revision, **given):
         self.made = (model, revision, given)
         self.batches = []
@@ -54,7 +56,7 @@ class Engine:
                 outputs=[
                     SimpleNamespace(
                         text=prompt["prompt"],
-                        finish_reason="length",
+                        finish_reason=self.finish,
                         token_ids=[1, 2],
                         logprobs=[
                             {7: SimpleNamespace(logprob=-2.0), 8: SimpleNamespace(logprob=-1.0)}
@@ -162,3 +164,14 @@ def test_equal_media_have_equal_ids_and_others_have_not(vllm):
     ]
     assert ids[0] == ids[1]
     assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize("reason", [None, "abort", "error", "repetition"])
+def test_a_reply_that_did_not_come_to_its_end_is_an_error(vllm, monkeypatch, reason):
+    monkeypatch.setattr(Engine, "finish", reason)
+    served = chat.open("vllm:m")
+    served._llm.gate.set()
+    with pytest.raises(ChatError, match="finish_reason"):
+        served.complete(user("hm?"), FREE, GREEDY)
+    monkeypatch.setattr(Engine, "finish", "stop")
+    assert served.complete(user("hm?"), FREE, GREEDY).stop == "end"

@@ -163,3 +163,17 @@ def test_several_revisions_are_said(build):
     texts = said(material)
     assert "Several revisions of the code took part: aaa, bbb+." in texts
     assert any("marked +" in text for text in texts)
+
+
+def test_a_server_whose_replies_may_be_cut_is_named(build):
+    material = build()
+    assert not any("finish: assumed" in text for text in said(material))
+    material.run.note(
+        model_identity={"id": "m", "finish": "assumed"},
+        judges={"j": {"args": {"finish": "assumed"}}},
+    )
+    texts = [text for text in said(replace(material)) if "finish: assumed" in text]
+    assert [text.split(" does")[0] for text in texts] == [
+        "The server of the model",
+        "The server of judge j",
+    ]
