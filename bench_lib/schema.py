@@ -7,6 +7,7 @@ included, end excluded (APM-Bench protocol, section 3).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -214,3 +215,26 @@ def clock(wall_s: float | None) -> str:
         return ""
     day, rest = divmod(int(wall_s), 86_400)
     return f"DAY{day + 1} {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a record was left out: the file, the record, the field, its value, what is wrong."""
+
+    file: str
+    record: str
+    field: str
+    value: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.record}: {self.field} = {self.value}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a source yields. `note` is said in every report's header when it is not empty."""
+
+    trajectories: tuple[Trajectory, ...]
+    problems: tuple[Problem, ...] = ()
+    note: str = ""

@@ -104,3 +104,30 @@ def task_of(code: str) -> Task:
     if code not in known:
         raise BenchError(f"unknown task {code!r}; {nearest(code, list(known))}")
     return known[code]
+
+
+MAX_NEW_TOKENS = {"choice": 64, "adaptive_choice": 512, "adaptive_text": 512, "free": 512}
+"""By reply kind (protocol 16.18)."""
+
+
+CONDITIONS = ("standard", "oracle", "raw_lifelong", "recent_sessions")
+
+
+STAMPS = {"observed": "alert_s", "delivered": "delivered_s"}
+
+
+OBSERVED = "observed"
+
+
+REACTIVE = "Reactive, pooled"
+
+
+@dataclass(frozen=True)
+class Window:
+    """How far before and after its due time an alert may come (both ends included), in seconds."""
+
+    early_s: float = 0.5
+    late_s: float = 2.0
+
+
+WINDOW = Window()

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_lib.schema import Session, Span
-from bench_lib.stream import Size
-from bench_lib.video import open_session
+from bench_lib.video.session import open_session
+from bench_lib.video.stream import Size
 
 CORNERS = [(0, 0), (0, 3), (3, 0), (3, 3)]
 INNER = [(row, col) for row in range(4) for col in range(4) if (row, col) not in CORNERS]

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 import torch
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.generate import decode, synchronize
 from bench_lib.backbones.prompt import Prompt, Visual
-from bench_lib.methods.base import Generation
+from bench_lib.exchange import Generation
+from bench_lib.opening import backbones
 
 
 def seconds(backbone: Backbone, work: Callable[[], object], repeats: int) -> float:

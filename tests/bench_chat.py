@@ -22,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).parent / "chat"))
 from scripted_server import FREE, GREEDY, Server, connect, user
 
 from bench_lib import methods
-from bench_lib.chat.base import Chat, ChatReply
 from bench_lib.chat.cache import CachedChat
-from bench_lib.chat.lexical import embed
 from bench_lib.chat.recorded import ScriptedChat
-from bench_lib.methods.base import Query
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.exchange import Query
+from bench_lib.messages.chat import Chat, ChatReply
+from bench_lib.messages.lexical import embed
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 FRAMES = 1024
 SIZE = (280, 350)

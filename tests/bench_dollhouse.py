@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench_lib.dollhouse import library, render, strip
-from bench_lib.dollhouse.observer import respond
-from bench_lib.dollhouse.render import Look
+from bench_lib.dollhouse.ideal.observer import respond
+from bench_lib.dollhouse.world import library, render, strip
+from bench_lib.dollhouse.world.render import Look
 
 
 def main() -> None:

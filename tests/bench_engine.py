@@ -16,12 +16,12 @@ from engine_runs import SETTING
 from synthetic import movie, session
 
 from bench_lib import methods
-from bench_lib.ask import Ask
-from bench_lib.engine import Walk
-from bench_lib.feeds import Episode, Feed
+from bench_lib.asks.ask import Ask
+from bench_lib.engine.conditions import Episode, Feed
+from bench_lib.engine.kept import States
+from bench_lib.engine.walk import Walk
 from bench_lib.schema import Candidate, Probe, Trajectory
-from bench_lib.states import States
-from bench_lib.video import open_session
+from bench_lib.video.session import open_session
 
 ROUNDS, SECONDS, PROBES = 9, 240.0, 24
 

@@ -41,10 +41,12 @@ def _module(file: Path) -> Any:
 def main() -> None:
     """All measurements on one made-up run."""
     made_up = _module(HERE / "report" / "conftest.py")
-    from bench_lib.judging import Judging
-    from bench_lib.params_scores import JudgeParams
-    from bench_lib.report import analysis, analysis_tables, data, judge_page, render
-    from bench_lib.report.judged import cases_of
+    from bench_lib.judge import page
+    from bench_lib.judge.job import Judging
+    from bench_lib.params.readings import JudgeParams
+    from bench_lib.readings import material as data
+    from bench_lib.readings.judged import cases_of
+    from bench_lib.report import analysis, analysis_tables, render
     from bench_lib.schema import KEY, Verdict
 
     made_up.trajectory.__defaults__ = (4, EACH + 4)
@@ -65,7 +67,7 @@ def main() -> None:
     cpu_s("analyses", lambda: analysis.of(fresh))
     cpu_s("report of 03_eval", lambda: render.page(fresh))
     job = Judging(JudgeParams(), fresh, chat=_Nobody())  # type: ignore[arg-type]
-    cpu_s("report of 04_judge", lambda: judge_page.of(job).html)
+    cpu_s("report of 04_judge", lambda: page.of(job).html)
 
 
 class _Nobody:

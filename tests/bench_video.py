@@ -21,10 +21,10 @@ import numpy as np
 import psutil
 from barcode import session
 
-from bench_lib import decode_client
-from bench_lib.store import FrameStore
-from bench_lib.stream import Size
-from bench_lib.video import inspect, open_session
+from bench_lib.video.decode import client
+from bench_lib.video.session import inspect, open_session
+from bench_lib.video.store import FrameStore
+from bench_lib.video.stream import Size
 
 SIZE: Size = (448, 448)
 
@@ -60,7 +60,7 @@ class Cost:
 
 def run(file: Path, fps: float, reader: str, store: FrameStore | None = None) -> Cost:
     """One pass in which every frame is looked at."""
-    decode_client.end_idle()
+    client.end_idle()
     info = inspect(file)
     recorded = session((file, info.first_s, info.last_s))
     begun = time.process_time()

@@ -6,4 +6,6 @@ import psutil
 
 
 def decoders() -> list[psutil.Process]:
-    return [c for c in psutil.Process().children() if "bench_lib.decode" in c.cmdline()]
+    return [
+        c for c in psutil.Process().children() if "bench_lib.video.decode.process" in c.cmdline()
+    ]

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib import methods, prompts
-from bench_lib.answer import Setting
-from bench_lib.ask import Ask
-from bench_lib.engine import Walk
-from bench_lib.feeds import episodes
-from bench_lib.methods.base import Generation, Method
+from bench_lib.asks.ask import Ask
+from bench_lib.engine.answer import Setting
+from bench_lib.engine.conditions import episodes
+from bench_lib.engine.kept import States
+from bench_lib.engine.walk import Walk
+from bench_lib.exchange import Generation
+from bench_lib.memories.method import Method
 from bench_lib.schema import Key, Response, Trajectory
-from bench_lib.states import States
 from bench_lib.tasks import APM_BENCH
 
 SETTING = Setting(APM_BENCH, prompts.load("apm"), Generation(keep_logits=True))

@@ -7,8 +7,8 @@ import sys
 
 import conftest  # noqa: F401 - makes the tests' own methods known
 
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 
 if __name__ == "__main__":
     job = Evaluation.open(EvalParams(**json.loads(sys.argv[1])))

@@ -17,8 +17,8 @@ from bench_lib.schema import (
     Trajectory,
     clock,
 )
-from bench_lib.sources import captions
 from bench_lib.sources.check import check
+from bench_lib.video import captions
 
 
 def home(*candidates: Candidate, **fields) -> Trajectory:

@@ -10,10 +10,10 @@ from engine_runs import SETTING, answers, asks_of, walk
 from synthetic import household, movie
 
 from bench_lib import methods
-from bench_lib.feeds import episodes
+from bench_lib.engine.conditions import episodes
 from bench_lib.schema import Candidate, Probe, Span, Trajectory
-from bench_lib.stream import Clip
 from bench_lib.tasks import APM_BENCH
+from bench_lib.video.stream import Clip
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +259,8 @@ def test_a_failing_method_is_a_record_and_not_the_end(home: Trajectory, tmp_path
                 raise RuntimeError("out of memory")
             super().observe(clip)
 
-    from bench_lib.engine import Walk
-    from bench_lib.states import States
+    from bench_lib.engine.kept import States
+    from bench_lib.engine.walk import Walk
 
     (episode,) = episodes(APM_BENCH, home, asks_of(home))
     Walk(
@@ -292,8 +292,8 @@ def test_a_resumed_walk_equals_an_uninterrupted_one(
 
 
 def test_states_too_large_are_not_kept(home: Trajectory, tmp_path: Path) -> None:
-    from bench_lib.engine import Walk
-    from bench_lib.states import States
+    from bench_lib.engine.kept import States
+    from bench_lib.engine.walk import Walk
 
     (episode,) = episodes(APM_BENCH, home, asks_of(home))
     log = dataclasses.replace(SETTING, delivery="log")
@@ -303,9 +303,9 @@ def test_states_too_large_are_not_kept(home: Trajectory, tmp_path: Path) -> None
 
 
 def test_another_memory_and_none_are_controls(home: Trajectory, tmp_path: Path) -> None:
-    from bench_lib.engine import Walk
-    from bench_lib.feeds import foreign
-    from bench_lib.states import States
+    from bench_lib.engine.conditions import foreign
+    from bench_lib.engine.kept import States
+    from bench_lib.engine.walk import Walk
 
     other = household(tmp_path / "other", seed=3)
     late = [a for a in asks_of(home) if a.probe.session == "S003"]

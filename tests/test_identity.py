@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from synthetic import movie
 
 from bench_lib.errors import BenchError
-from bench_lib.evaluation import Evaluation
-from bench_lib.identity import FORMAT, contents, differs, same
-from bench_lib.params import EvalParams
-from bench_lib.report import data as reports
-from bench_lib.runs import Run
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
+from bench_lib.readings import material as reports
+from bench_lib.runs.folder import Run
+from bench_lib.runs.identity import FORMAT, contents, differs, same
 from bench_lib.schema import (
     Candidate,
     Caption,

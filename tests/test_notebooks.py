@@ -62,7 +62,7 @@ def test_a_notebook_keeps_the_house_rules(path: Path) -> None:
 def test_the_parameters_cell_of_03_eval_is_the_record() -> None:
     from dataclasses import asdict, fields
 
-    from bench_lib.params import EvalParams
+    from bench_lib.params.evaluate import EvalParams
 
     path = ROOT / "notebooks" / "03_eval.ipynb"
     namespace: dict = {}
@@ -85,7 +85,7 @@ def test_a_preset_fits_its_notebook(path: Path) -> None:
         assert isinstance(value, kind), f"{name}: {value!r}"  # type: ignore[arg-type]
     if notebook == "03_eval":
         from bench_lib import methods
-        from bench_lib.params import EvalParams
+        from bench_lib.params.evaluate import EvalParams
 
         params = EvalParams(**values)
         methods.load(params.method, **params.method_args)

@@ -10,10 +10,16 @@ import nbformat
 import pytest
 import yaml
 
-from bench_lib.ablating import SYSTEMS, Ablation
+from bench_lib.ablate.job import SYSTEMS, Ablation
 from bench_lib.errors import BenchError
-from bench_lib.params import bind
-from bench_lib.params_scores import AblationParams, ArenaParams, CompareParams, JudgeParams, changed
+from bench_lib.params.binding import bind
+from bench_lib.params.readings import (
+    AblationParams,
+    ArenaParams,
+    CompareParams,
+    JudgeParams,
+    changed,
+)
 
 ROOT = Path(__file__).parent.parent
 RECORDS = {

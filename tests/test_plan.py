@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from bench_lib.errors import BenchError
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 
 
 def job(**given) -> Evaluation:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench_lib import report
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 from bench_lib.sources import load
 
 MEDIA = Path(__file__).parent / "media"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from synthetic import household, movie
 
-from bench_lib.runs import Run
+from bench_lib.runs.folder import Run
 from bench_lib.schema import Candidate, Key, Probe
 
 HERE = Path(__file__).parent

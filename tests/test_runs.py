@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench_lib.errors import BenchError
-from bench_lib.identity import NOT_IDENTITY, identity
-from bench_lib.params import EvalParams
-from bench_lib.runs import Run
+from bench_lib.params.evaluate import EvalParams
+from bench_lib.runs.folder import Run
+from bench_lib.runs.identity import NOT_IDENTITY, identity
 from bench_lib.schema import Response
 
 

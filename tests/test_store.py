@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from bench_lib.errors import BenchError
-from bench_lib.pack import Pack, PackWriter
 from bench_lib.schema import Session
-from bench_lib.store import FrameStore
-from bench_lib.stream import ArrayFrame, StoredFrame
-from bench_lib.video import Sample, VideoError, open_session
+from bench_lib.video.pack import Pack, PackWriter
+from bench_lib.video.session import Sample, VideoError, open_session
+from bench_lib.video.store import FrameStore
+from bench_lib.video.stream import ArrayFrame, StoredFrame
 
 TIMES = range(0, 6000, 100)
 
@@ -214,8 +214,8 @@ import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from barcode import session
-from bench_lib.store import FrameStore
-from bench_lib.video import open_session
+from bench_lib.video.store import FrameStore
+from bench_lib.video.session import open_session
 store = FrameStore(Path({folder!r}))
 stream = open_session(session((Path({film!r}), 0, 6)), 4, [(0, 6)], (60, 80), store=store)
 for sample in stream:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench_lib import paths
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 
 
 @pytest.fixture(autouse=True)

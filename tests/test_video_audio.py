@@ -11,8 +11,8 @@ from barcode import RATE, session, write
 from numpy.typing import NDArray
 
 from bench_lib.schema import Session
-from bench_lib.stream import SAMPLE_RATE
-from bench_lib.video import open_session
+from bench_lib.video.session import open_session
+from bench_lib.video.stream import SAMPLE_RATE
 
 TIMES = range(0, 4000, 100)
 

@@ -11,10 +11,11 @@ import pytest
 from barcode import RATE, expected, number, seen, session, write
 from decoders import decoders
 
-from bench_lib import decode_client, video
 from bench_lib.errors import BenchError
 from bench_lib.schema import Session
-from bench_lib.video import VideoError, inspect, open_session, session_bytes
+from bench_lib.video import session as video
+from bench_lib.video.decode import client
+from bench_lib.video.session import VideoError, inspect, open_session, session_bytes
 
 MEDIA = Path(__file__).parent / "media"
 EVEN = range(0, 3000, 100)
@@ -175,7 +176,7 @@ def test_neither_looking_at_a_file_nor_jumping_into_it_reads_it_whole(
     file = write(tmp_path / name, times, "ffv1", {"g": "1"}, "yuv420p", large, grain=65)
     size = file.stat().st_size
     assert size > 2_000_000
-    decode_client.end_idle()
+    client.end_idle()
     inspect(tmp_path / name)
     (worker,) = decoders()
     looked = worker.io_counters().read_chars

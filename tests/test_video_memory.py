@@ -13,7 +13,7 @@ import av
 import pytest
 from barcode import picture
 
-from bench_lib.stream import Size
+from bench_lib.video.stream import Size
 
 MIB = 2**20
 PASS = """
@@ -22,7 +22,7 @@ sys.path[:0] = {path!r}
 from pathlib import Path
 from barcode import session
 import psutil
-from bench_lib.video import open_session
+from bench_lib.video.session import open_session
 
 def peak(pid):
     lines = Path(f"/proc/{{pid}}/status").read_text().splitlines()

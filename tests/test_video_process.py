@@ -18,22 +18,23 @@ import pytest
 from barcode import number, seen, session, write
 from decoders import decoders
 
-from bench_lib import decode_client, decode_feed
 from bench_lib.schema import Session
-from bench_lib.video import VideoError, inspect, open_session
+from bench_lib.video.decode import client
+from bench_lib.video.decode import feed as decode_feed
+from bench_lib.video.session import VideoError, inspect, open_session
 
 BIG = (240, 320)
 """Frames of 230 kB: a few of them fill the pipe, so that the process is still at work."""
 SPIN = """
 import re
-import bench_lib.decode as decode
+import bench_lib.video.decode.process as decode
 # Catastrophic backtracking: it holds the interpreter lock, as a spinning decoder does.
 decode.inspect_file = lambda file: re.match(r"(a+)+$", "a" * 60 + "b")
 decode.main()
 """
 CRASH = """
 import ctypes
-import bench_lib.decode as decode
+import bench_lib.video.decode.process as decode
 decode.inspect_file = lambda file: ctypes.string_at(0)
 decode.main()
 """
@@ -42,9 +43,9 @@ BROKEN = "raise RuntimeError('no such library')"
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    decode_client.end_idle()
+    client.end_idle()
     yield
-    decode_client.end_idle()
+    client.end_idle()
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_a_process_is_used_again_and_few_are_kept(recorded: Session) -> None:
     for stream in streams:
         list(stream)
         stream.close()
-    assert len(decoders()) <= decode_client.IDLE_LIMIT
+    assert len(decoders()) <= client.IDLE_LIMIT
     os.kill(first, signal.SIGKILL)  # dies while idle: the next pass does not notice
     assert len(seen(recorded, 1)) == 30
 
@@ -140,7 +141,7 @@ def test_a_consumer_may_take_its_time(recorded: Session, monkeypatch: pytest.Mon
 def test_an_endless_or_crashing_file_costs_itself(
     film: Path, monkeypatch: pytest.MonkeyPatch, program: str, kind: str, told: str
 ) -> None:
-    monkeypatch.setattr(decode_client, "COMMAND", [sys.executable, "-c", program])
+    monkeypatch.setattr(client, "COMMAND", [sys.executable, "-c", program])
     before = left()
     copy = film.with_name(f"{kind}{len(program)}.mp4")
     copy.write_bytes(film.read_bytes())
@@ -162,7 +163,7 @@ def test_an_endless_file_is_the_one_that_is_named(
         ")\n"
         "decode.main()\n"
     )
-    monkeypatch.setattr(decode_client, "COMMAND", [sys.executable, "-c", program])
+    monkeypatch.setattr(client, "COMMAND", [sys.executable, "-c", program])
     second = tmp_path / "second.mp4"
     second.write_bytes(film.read_bytes())
     got = []
@@ -181,7 +182,7 @@ def test_an_answer_that_cannot_be_read_is_an_error(
     film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = "import os; os.write(1, b'\\x05\\0\\0\\0\\0\\0\\0\\0nonsense'); input()"
-    monkeypatch.setattr(decode_client, "COMMAND", [sys.executable, "-c", program])
+    monkeypatch.setattr(client, "COMMAND", [sys.executable, "-c", program])
     with pytest.raises(VideoError, match="cannot be read"):
         seen(session((film, 0, 5)), 1)
 
@@ -195,7 +196,7 @@ def test_a_process_without_its_caller_ends_itself(film: Path) -> None:
     worker.stdin.flush()
     assert worker.wait(20) == -signal.SIGALRM
     worker.stdin.close()
-    idle = subprocess.Popen(decode_client.COMMAND, stdin=-1, stdout=-1)
+    idle = subprocess.Popen(client.COMMAND, stdin=-1, stdout=-1)
     assert idle.stdin
     idle.stdin.close()
     assert idle.wait(20) == 0
@@ -243,7 +244,7 @@ def test_a_script_without_a_main_guard_and_with_chatter_works(film: Path, tmp_pa
     script.write_text(
         "import os, sys\n"
         "from bench_lib.schema import Session, Span\n"
-        "from bench_lib.video import inspect, open_session\n"
+        "from bench_lib.video.session import inspect, open_session\n"
         f"span = Span(file={str(film)!r}, start_s=0, end_s=30)\n"
         "s = Session(id='S', index=0, spans=(span,), duration_s=30)\n"
         "with open_session(s, 1, [(0, 30)]) as stream:\n"
@@ -261,12 +262,12 @@ def test_a_forked_child_keeps_its_hands_off(recorded: Session) -> None:
     seen(recorded, 1)
     child = os.fork()
     if child == 0:
-        os._exit(0 if not decode_client._idle else 1)
+        os._exit(0 if not client._idle else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert len(seen(recorded, 1)) == 30
 
 
 def test_the_decoding_process_is_light() -> None:
-    code = "import sys, bench_lib.decode; print(*sys.modules)"
+    code = "import sys, bench_lib.video.decode.process; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert not {"torch", "pandas", "pydantic", "decord"} & set(loaded.split())

@@ -23,7 +23,7 @@ from bench_lib.backbones.decoder import Attend, Decoder
 from bench_lib.backbones.hf_compat import Parts
 from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count
-from bench_lib.stream import Size
+from bench_lib.video.stream import Size
 
 if TYPE_CHECKING:
     from bench_lib.backbones.prompt import Prompt, Visual

@@ -15,7 +15,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from bench_lib.methods.state import part
+from bench_lib.state.walk import part
 
 
 @dataclass(frozen=True)

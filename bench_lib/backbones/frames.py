@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench_lib.errors import BenchError
-from bench_lib.stream import Size
+from bench_lib.video.stream import Size
 
 
 @dataclass(frozen=True)

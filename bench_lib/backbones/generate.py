@@ -15,8 +15,8 @@ from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.prompt import Built
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation
 
 PREFILL_TOKENS = 8_192
 """Tokens read at once: bounds the memory of a long prompt's activations."""

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from bench_lib.backbones.prompt import Prompt, Visual
 from bench_lib.backbones.siglip_qwen2 import Pair, SiglipQwen2
 from bench_lib.errors import BenchError
-from bench_lib.stream import Size
+from bench_lib.video.stream import Size
 
 
 def opened(model: Any) -> Pair:

@@ -5,12 +5,13 @@ On the meta device nothing is allocated at all and only bytes can be counted.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import torch
 
-from bench_lib.backbones import hf_compat
+from bench_lib.backbones import CLIP_MEAN, CLIP_STD, hf_compat
 from bench_lib.errors import BenchError, nearest
 
 _QWEN25_VISION = {
@@ -70,17 +71,17 @@ SHAPES: dict[str, dict[str, Any]] = {
 REDUCED = ("layers", "vision")
 
 
-def rehearse(spec: str, device: str, dtype: torch.dtype, seed: int) -> hf_compat.Parts:
+def rehearse(
+    spec: str, device: str, dtype: torch.dtype, seed: int, tokenizer_of: Path
+) -> hf_compat.Parts:
     """Build `NAME` or `NAME?layers=N&vision=N`: depths of decoder and vision tower cut to N.
 
-    Its tokenizer is the tiny model's, whose ids fit; its frames are prepared as the published
-    checkpoints do. Raises BenchError for an unknown name or option.
+    Its tokenizer is that of the folder `tokenizer_of`, whose ids must fit; its frames are prepared
+    as the published checkpoints do. Raises BenchError for an unknown name or option.
     """
-    from bench_lib.dollhouse import tiny
-
     name, _, options = spec.partition("?")
     config = _cut(_shape(name), _options(spec, options))
-    tokenizer = hf_compat.tokenizer(tiny.checkpoint("tiny"))
+    tokenizer = hf_compat.tokenizer(tokenizer_of)
     config |= {
         f"{kind}_token_id": tokenizer.convert_tokens_to_ids(f"<|{token}|>")
         for kind, token in (("image", "image_pad"), ("video", "video_pad"))
@@ -97,8 +98,8 @@ def rehearse(spec: str, device: str, dtype: torch.dtype, seed: int) -> hf_compat
         model=model.eval().requires_grad_(False),
         tokenizer=tokenizer,
         preprocessor={
-            "image_mean": [0.5] * 3 if third else tiny.CLIP_MEAN,
-            "image_std": [0.5] * 3 if third else tiny.CLIP_STD,
+            "image_mean": [0.5] * 3 if third else CLIP_MEAN,
+            "image_std": [0.5] * 3 if third else CLIP_STD,
             "min_pixels": 65_536 if third else 3_136,
             "max_pixels": 16_777_216 if third else 12_845_056,
         },

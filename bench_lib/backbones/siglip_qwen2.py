@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.prompt import Prompt, Visual
 from bench_lib.measure import count
-from bench_lib.stream import Size
+from bench_lib.video.stream import Size
 
 BATCH = {"cpu": 8, "cuda": 128}
 """Frames per pass of the vision tower."""

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.chat import media
-from bench_lib.chat.base import Chat, ChatReply, Contract, ContractBroken, Message
 from bench_lib.chat.reply_stream import STOPS
+from bench_lib.exchange import Generation
 from bench_lib.measure import count, counting
-from bench_lib.methods.base import Generation
-from bench_lib.stream import Size
+from bench_lib.messages import media
+from bench_lib.messages.chat import Chat, ChatReply, Contract, ContractBroken, Message
+from bench_lib.video.stream import Size
 
 VERSION = 1
 SERVED = "limit_field"
@@ -127,6 +127,10 @@ class CachedChat(Chat):
     def answers_as(self) -> str:
         """See `Chat.answers_as`."""
         return self.chat.answers_as
+
+    def another(self, spec: str) -> Chat:
+        """See `Chat.another`; its replies are kept beside these."""
+        return CachedChat(self.chat.another(spec), self.folder)
 
     def frame_size(self, native: Size, max_pixels: int) -> Size:
         """See `Chat.frame_size`."""

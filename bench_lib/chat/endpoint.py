@@ -13,18 +13,18 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.chat.base import Chat, ChatReply, Contract, Message, RequestRefused
 from bench_lib.chat.body import MOST_BYTES
-from bench_lib.chat.budget import Budget
-from bench_lib.chat.contract import checked
-from bench_lib.chat.redact import redacted
 from bench_lib.chat.reply_stream import Fault, collect, counts
-from bench_lib.chat.settings import EndpointSettings
 from bench_lib.chat.transport import Transport
 from bench_lib.chat.wire import Wire, names
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation
+from bench_lib.messages.budget import Budget
+from bench_lib.messages.chat import Chat, ChatReply, Contract, Message, RequestRefused
+from bench_lib.messages.contract import checked
+from bench_lib.messages.redact import redacted
+from bench_lib.messages.settings import EndpointSettings
 
 TOKEN_BYTES, VECTOR_BYTES = 2**12, 2**18
 """What a token takes in a stream, with its log-probabilities, and a vector in JSON, at most."""

@@ -14,7 +14,8 @@ from typing import Any
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Built, Prompt, Visual
-from bench_lib.chat.base import (
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import (
     Chat,
     ChatReply,
     Contract,
@@ -24,9 +25,8 @@ from bench_lib.chat.base import (
     Sound,
     Text,
 )
-from bench_lib.chat.contract import checked
-from bench_lib.methods.base import Generation
-from bench_lib.stream import Size
+from bench_lib.messages.contract import checked
+from bench_lib.video.stream import Size
 
 NOISE_TOKENS = 48
 """Most tokens of a reply that means nothing: an untrained model never ends one."""

@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from bench_lib.chat.base import Chat, ChatError, ChatReply, Contract, Frames, Message, Text
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.endpoint import Endpoint, Renamed
-from bench_lib.chat.redact import key_from
 from bench_lib.chat.replicas import Replicas
 from bench_lib.chat.reply_stream import Fault, Unfinished
 from bench_lib.chat.server import served, settle
 from bench_lib.errors import BenchError, nearest
-from bench_lib.methods.base import Generation
-from bench_lib.stream import ArrayFrame, Size
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import Chat, ChatError, ChatReply, Contract, Frames, Message, Text
+from bench_lib.messages.redact import key_from
+from bench_lib.video.stream import ArrayFrame, Size
 
 FREE = Contract("free")
 PROBE = Generation(max_new_tokens=1)

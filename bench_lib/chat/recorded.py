@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_lib.chat.base import Chat, ChatError, ChatReply, Contract, Message
 from bench_lib.chat.cache import fingerprint, read_entry, request_parts, unpack
-from bench_lib.chat.contract import checked
 from bench_lib.errors import BenchError, nearest
-from bench_lib.methods.base import Generation
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import Chat, ChatError, ChatReply, Contract, Message
+from bench_lib.messages.contract import checked
 from bench_lib.paths import short
 
 

@@ -16,20 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.chat import media
-from bench_lib.chat.base import (
-    Chat,
-    ChatReply,
-    Contract,
-    Frames,
-    Message,
-    Text,
-    TransportError,
-)
 from bench_lib.chat.endpoint import Endpoint
-from bench_lib.chat.settings import EndpointSettings
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Generation
+from bench_lib.exchange import Generation
+from bench_lib.messages import media
+from bench_lib.messages.chat import Chat, ChatReply, Contract, Frames, Message, Text, TransportError
+from bench_lib.messages.settings import EndpointSettings
 
 AWAY_S = 60.0
 """How long a server that could not be reached is passed over."""

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.chat.base import ChatReply
+from bench_lib.messages.chat import ChatReply
 
 STOPS = {
     "stop": "end",

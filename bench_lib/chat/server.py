@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench_lib.chat.base import Chat
 from bench_lib.chat.endpoint import Endpoint
+from bench_lib.messages.chat import Chat
 
 INFO = re.compile(r"^vllm:cache_config_info\{(.*)\}", re.MULTILINE)
 LABEL = re.compile(r'\b(\w+)="((?:[^"\\]|\\.)*)"')

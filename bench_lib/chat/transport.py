@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 import httpx
 
-from bench_lib.chat import abort
 from bench_lib.chat import body as bodies
-from bench_lib.chat.base import RequestRefused, TransportError
 from bench_lib.chat.body import MOST_BYTES
-from bench_lib.chat.redact import key_from, redacted
 from bench_lib.chat.reply_stream import Fault, error_in, events, mended, parsed
-from bench_lib.chat.settings import EndpointSettings
+from bench_lib.messages import abort
+from bench_lib.messages.chat import RequestRefused, TransportError
+from bench_lib.messages.redact import key_from, redacted
+from bench_lib.messages.settings import EndpointSettings
 
 T = TypeVar("T")
 PASSING = frozenset({408, 409, 424, 425, 429, 499})

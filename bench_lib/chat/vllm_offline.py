@@ -17,13 +17,22 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from bench_lib.chat import media
-from bench_lib.chat.base import Chat, ChatError, ChatReply, Contract, Frames, Message, Sound, Text
-from bench_lib.chat.contract import checked
 from bench_lib.chat.reply_stream import STOPS
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation
+from bench_lib.messages import media
+from bench_lib.messages.chat import (
+    Chat,
+    ChatError,
+    ChatReply,
+    Contract,
+    Frames,
+    Message,
+    Sound,
+    Text,
+)
+from bench_lib.messages.contract import checked
 
 TOP = 20
 """Log-probabilities of the first token that are kept where logits are."""

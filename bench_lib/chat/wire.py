@@ -10,12 +10,12 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_lib.chat import media
-from bench_lib.chat.base import Contract, Frames, Message, Part, Sound, Text
 from bench_lib.chat.reply_stream import mended
-from bench_lib.chat.settings import EndpointSettings
-from bench_lib.methods.base import Generation
-from bench_lib.stream import Frame, Size
+from bench_lib.exchange import Generation
+from bench_lib.messages import media
+from bench_lib.messages.chat import Contract, Frames, Message, Part, Sound, Text
+from bench_lib.messages.settings import EndpointSettings
+from bench_lib.video.stream import Frame, Size
 
 KEPT_BYTES = 256 * 2**20
 """Encoded media kept for the next request: consecutive probes of a session share most frames."""

@@ -1,7 +1,4 @@
-"""The folder is the registry: a file `NAME.py` here is the method NAME on the command line.
-
-Files that hold shared mechanism rather than a method define no concrete `Method` and are skipped.
-"""
+"""The folder is the registry: a file `NAME.py` here is the method NAME on the command line."""
 
 from __future__ import annotations
 
@@ -12,30 +9,12 @@ from dataclasses import fields
 from typing import Any
 
 from bench_lib.errors import BenchError, nearest
-from bench_lib.methods.base import Method
-
-SHARED = (
-    "base",
-    "state",
-    "packs",
-    "forms",
-    "checks",
-    "token_memory",
-    "frame_window",
-    "watching",
-    "cache_memory",
-    "event_memory",
-    "event_forest",
-    "__main__",
-    "drafts",
-    "tuned",
-    "parts",
-)
+from bench_lib.memories.method import Method
 
 
 def available() -> tuple[str, ...]:
     """Names of all methods, in alphabetical order; imports none of them."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED))
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "__main__"))
 
 
 def find(name: str) -> type[Method]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_lib import methods
-from bench_lib.methods.base import Method
+from bench_lib.memories.method import Method
 
 COLUMNS = ("method", "input", "persistent", "bounded", "model", "idea")
 

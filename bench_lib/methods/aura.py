@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from bench_lib.chat.base import Contract, Frames, Message, Part, Text
-from bench_lib.chat.contract import probe
-from bench_lib.chat.turn import as_reply, ask
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Generation, Query, Reply
-from bench_lib.methods.watching import Watch, Watching
-from bench_lib.stream import Frame
+from bench_lib.exchange import Generation, Query, Reply
+from bench_lib.memories.watching import Watch, Watching
+from bench_lib.messages.chat import Contract, Frames, Message, Part, Text
+from bench_lib.messages.contract import probe
+from bench_lib.messages.turn import as_reply, ask
+from bench_lib.video.stream import Frame
 
 SILENT = "<|silent|>"
 LOOK = Contract("aura")

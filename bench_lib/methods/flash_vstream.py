@@ -36,11 +36,11 @@ from bench_lib.backbones import frames as preparing
 from bench_lib.backbones.prompt import Prompt
 from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count, counting
-from bench_lib.methods.parts import kmeans, pace
-from bench_lib.methods.state import part
-from bench_lib.methods.token_memory import Place, Thinnable, TokenState, marker
-from bench_lib.methods.tuned import Tuned
-from bench_lib.stream import Size
+from bench_lib.memories.parts import kmeans, pace
+from bench_lib.memories.token_memory import Place, Thinnable, TokenState, marker
+from bench_lib.memories.tuned import Tuned
+from bench_lib.state.walk import part
+from bench_lib.video.stream import Size
 
 FORMS = ("incremental", "thinned")
 TIMES = ("official", "weighted")

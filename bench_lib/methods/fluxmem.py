@@ -26,10 +26,10 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.exchange import InputClass
 from bench_lib.measure import count
-from bench_lib.methods.base import InputClass
-from bench_lib.methods.token_memory import Group, Held, TokenMemory
-from bench_lib.stream import SessionInfo
+from bench_lib.memories.token_memory import Group, Held, TokenMemory
+from bench_lib.video.stream import SessionInfo
 
 BINS = 128
 _AROUND = tuple((row, col) for row in (0, 1, 2) for col in (0, 1, 2))

@@ -29,9 +29,9 @@ from torch import Tensor
 from bench_lib.backbones.chunk import Chunk
 from bench_lib.backbones.prompt import Built
 from bench_lib.errors import BenchError, nearest
+from bench_lib.exchange import Query, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Query, Reply
-from bench_lib.methods.cache_memory import CacheMemory, CacheState, best, received
+from bench_lib.memories.cache_memory import CacheMemory, CacheState, best, received
 
 RESERVE = 1_024
 """Positions left for question and answer before positions are compacted (release)."""

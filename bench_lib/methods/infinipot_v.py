@@ -32,7 +32,7 @@ from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.chunk import Chunk
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
-from bench_lib.methods.cache_memory import CacheMemory, CacheState
+from bench_lib.memories.cache_memory import CacheMemory, CacheState
 
 POOLS = ((3, 7), (2, 5), (1, 3), (0, 1))
 """Dimensions and width of pooling in each quarter of the layers (release)."""

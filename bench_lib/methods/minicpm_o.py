@@ -21,18 +21,18 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from bench_lib.chat.base import Contract, ContractBroken, Frames, Message, Part, Sound, Text
-from bench_lib.chat.turn import ask
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation, Query, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, Query, Reply
-from bench_lib.methods.parts import speech as speaking
-from bench_lib.methods.parts import tool_loop
-from bench_lib.methods.parts.speech import Speech
-from bench_lib.methods.state import part
-from bench_lib.methods.watching import Watch, Watching
-from bench_lib.score.clean import without_reasoning
-from bench_lib.stream import Frame
+from bench_lib.memories.parts import speech as speaking
+from bench_lib.memories.parts import tool_loop
+from bench_lib.memories.parts.speech import Speech
+from bench_lib.memories.watching import Watch, Watching
+from bench_lib.messages.chat import Contract, ContractBroken, Frames, Message, Part, Sound, Text
+from bench_lib.messages.turn import ask
+from bench_lib.replies.clean import without_reasoning
+from bench_lib.state.walk import part
+from bench_lib.video.stream import Frame
 
 
 @dataclass(frozen=True)

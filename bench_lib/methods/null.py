@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from bench_lib.exchange import Generation, Query, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, Method, Query, Reply
-from bench_lib.stream import Clip
+from bench_lib.memories.method import Method
+from bench_lib.video.stream import Clip
 
 
 @dataclass(frozen=True)

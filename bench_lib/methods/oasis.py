@@ -36,13 +36,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.chat.base import Contract, Frames, Message, Part, Text
-from bench_lib.chat.contract import probe
-from bench_lib.chat.turn import as_reply, ask, later
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation, Query, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, Method, Query, Reply
-from bench_lib.methods.event_forest import (
+from bench_lib.memories.event_forest import (
     At,
     Forest,
     Keyframe,
@@ -53,13 +50,17 @@ from bench_lib.methods.event_forest import (
     search,
     with_leaf,
 )
-from bench_lib.methods.event_memory import prose_of, written
-from bench_lib.methods.frame_window import instant, joined, logged
-from bench_lib.methods.state import part
+from bench_lib.memories.event_memory import prose_of, written
+from bench_lib.memories.frame_window import instant, joined, logged
+from bench_lib.memories.method import Method
+from bench_lib.messages.chat import Contract, Frames, Message, Part, Text
+from bench_lib.messages.contract import probe
+from bench_lib.messages.turn import as_reply, ask, later
 from bench_lib.prompts import PromptSet, load
+from bench_lib.replies.clean import without_reasoning
 from bench_lib.schema import clock
-from bench_lib.score.clean import without_reasoning
-from bench_lib.stream import EPSILON_S, Clip, Frame, SessionInfo, Size
+from bench_lib.state.walk import part
+from bench_lib.video.stream import EPSILON_S, Clip, Frame, SessionInfo, Size
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench_lib.methods.base import Generation, Query, Reply
-from bench_lib.methods.parts import speech as speaking
-from bench_lib.methods.parts import tool_loop
-from bench_lib.methods.parts.speech import Speech
+from bench_lib.exchange import Generation, Query, Reply
+from bench_lib.memories.parts import speech as speaking
+from bench_lib.memories.parts import tool_loop
+from bench_lib.memories.parts.speech import Speech
 from bench_lib.methods.raw_video import RawVideo
 
 

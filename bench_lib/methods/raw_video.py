@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import InputClass
-from bench_lib.methods.frame_window import FrameWindow, Held, Shown, thin
-from bench_lib.stream import StoredFrame
+from bench_lib.exchange import InputClass
+from bench_lib.memories.frame_window import FrameWindow, Held, Shown, thin
+from bench_lib.video.stream import StoredFrame
 
 
 @dataclass(kw_only=True)

@@ -30,12 +30,12 @@ from torch import Tensor
 from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.chunk import Chunk
 from bench_lib.errors import BenchError, nearest
+from bench_lib.exchange import Query
 from bench_lib.measure import count
-from bench_lib.methods import state as states
-from bench_lib.methods.base import Query
-from bench_lib.methods.cache_memory import CacheMemory, CacheState, shared
-from bench_lib.methods.state import part
-from bench_lib.stream import SessionInfo
+from bench_lib.memories.cache_memory import CacheMemory, CacheState, shared
+from bench_lib.state import walk as states
+from bench_lib.state.walk import part
+from bench_lib.video.stream import SessionInfo
 
 ATTEND_ENTRIES = 1_024
 """Entries that attend at once while a chunk is read: bounds the masks."""

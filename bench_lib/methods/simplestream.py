@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench_lib.errors import BenchError
-from bench_lib.methods.frame_window import FrameWindow, Shown
-from bench_lib.stream import Clip
+from bench_lib.memories.frame_window import FrameWindow, Shown
+from bench_lib.video.stream import Clip
 
 
 @dataclass(kw_only=True)

@@ -34,14 +34,14 @@ from torch import Tensor
 
 from bench_lib.backbones.prompt import Prompt
 from bench_lib.errors import BenchError, nearest
-from bench_lib.methods.base import InputClass
-from bench_lib.methods.parts import forest as trees
-from bench_lib.methods.parts import pace
-from bench_lib.methods.parts.forest import Forest, Look, Plan
-from bench_lib.methods.parts.sincos import codes
-from bench_lib.methods.parts.speech import Speech, checked
-from bench_lib.methods.token_memory import Place, TokenMemory, TokenState, marker
-from bench_lib.methods.tuned import Tuned
+from bench_lib.exchange import InputClass
+from bench_lib.memories.parts import forest as trees
+from bench_lib.memories.parts import pace
+from bench_lib.memories.parts.forest import Forest, Look, Plan
+from bench_lib.memories.parts.sincos import codes
+from bench_lib.memories.parts.speech import Speech, checked
+from bench_lib.memories.token_memory import Place, TokenMemory, TokenState, marker
+from bench_lib.memories.tuned import Tuned
 
 MODES = ("batch", "streaming")
 

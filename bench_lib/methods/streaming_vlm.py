@@ -22,7 +22,7 @@ import torch
 
 from bench_lib.backbones.chunk import Chunk
 from bench_lib.errors import BenchError
-from bench_lib.methods.cache_memory import CacheMemory, CacheState
+from bench_lib.memories.cache_memory import CacheMemory, CacheState
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.chunk import Chunk
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
-from bench_lib.methods.cache_memory import CacheMemory, CacheState, Times, best
+from bench_lib.memories.cache_memory import CacheMemory, CacheState, Times, best
 
 
 @dataclass(kw_only=True)

@@ -20,22 +20,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from bench_lib.chat.turn import later
+from bench_lib.exchange import Alert, Generation, Note, Query, Refused, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Alert, Generation, Method, Note, Query, Refused, Reply
-from bench_lib.methods.frame_window import logged
-from bench_lib.methods.packs import Shelf
+from bench_lib.memories.frame_window import logged
+from bench_lib.memories.method import Method
+from bench_lib.messages.turn import later
 from bench_lib.prompts import load as load_prompts
-from bench_lib.stream import Clip, SessionInfo, Size
-from bench_lib.streammind import conversation, memory_file, models, search_providers
-from bench_lib.streammind.audio import Listen
-from bench_lib.streammind.frame_buffer import Picture, fitted, picture
+from bench_lib.search import providers
+from bench_lib.speech.windows import Listen
+from bench_lib.state.packs import Shelf
+from bench_lib.streammind import conversation, memory_file, models
 from bench_lib.streammind.front import Outcome, Request
 from bench_lib.streammind.models import Call
 from bench_lib.streammind.settings import Settings, settings_of
 from bench_lib.streammind.stream import Stream
 from bench_lib.streammind.threads import portal
 from bench_lib.streammind.trace import Trace
+from bench_lib.video.picture import Picture, fitted, picture
+from bench_lib.video.stream import Clip, SessionInfo, Size
 
 
 @dataclass(kw_only=True)
@@ -98,7 +100,7 @@ class StreamMind(Settings, Method):
             settings,
             models.Models(settings, self.served, seed),
             load_prompts(self.prompts, base="streammind"),
-            search_providers.provider(self.search),
+            providers.provider(self.search),
             self.listen,
         )
         self.stream.sink = self.on_call

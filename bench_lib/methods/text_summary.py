@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench_lib.chat.base import Message, Text
-from bench_lib.methods.base import Note
-from bench_lib.methods.event_memory import Event, EventMemory, interval
-from bench_lib.methods.frame_window import Held, joined, thin
+from bench_lib.exchange import Note
+from bench_lib.memories.event_memory import Event, EventMemory, interval
+from bench_lib.memories.frame_window import Held, joined, thin
+from bench_lib.messages.chat import Message, Text
 
 
 @dataclass(kw_only=True)

@@ -29,15 +29,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from bench_lib.chat.base import ChatReply, Contract, Frames, Message, Part, Text
-from bench_lib.chat.turn import ahead_s, as_reply, ask, later
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation, InputClass, Note, Query, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, InputClass, Note, Query, Reply
-from bench_lib.methods.frame_window import thin
-from bench_lib.methods.state import part
-from bench_lib.methods.watching import Watch, Watching
-from bench_lib.stream import EPSILON_S, Frame
+from bench_lib.memories.frame_window import thin
+from bench_lib.memories.watching import Watch, Watching
+from bench_lib.messages.chat import ChatReply, Contract, Frames, Message, Part, Text
+from bench_lib.messages.turn import ahead_s, as_reply, ask, later
+from bench_lib.state.walk import part
+from bench_lib.video.stream import EPSILON_S, Frame
 
 TOKEN_BYTES = 4
 """UTF-8 bytes a token, in English as in Chinese, about."""

@@ -26,9 +26,9 @@ from torch import Tensor
 
 from bench_lib.errors import BenchError, nearest
 from bench_lib.measure import count
+from bench_lib.memories.token_memory import Group, Thinnable
 from bench_lib.methods.fluxmem import thinned_evenly
-from bench_lib.methods.state import part
-from bench_lib.methods.token_memory import Group, Thinnable
+from bench_lib.state.walk import part
 
 FORMS = ("incremental", "thinned")
 

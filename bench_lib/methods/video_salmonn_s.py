@@ -29,11 +29,11 @@ from torch import Tensor
 from bench_lib.backbones.prompt import Prompt, Visual
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
-from bench_lib.methods.parts import ttt, unlike
-from bench_lib.methods.parts.ttt import Fast, Layer, Pace
-from bench_lib.methods.state import part
-from bench_lib.methods.token_memory import Group, TokenMemory, TokenState, marker
-from bench_lib.methods.tuned import Tuned
+from bench_lib.memories.parts import ttt, unlike
+from bench_lib.memories.parts.ttt import Fast, Layer, Pace
+from bench_lib.memories.token_memory import Group, TokenMemory, TokenState, marker
+from bench_lib.memories.tuned import Tuned
+from bench_lib.state.walk import part
 
 
 @dataclass(frozen=True)

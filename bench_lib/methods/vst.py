@@ -25,17 +25,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from bench_lib.chat.base import Contract, Frames, Message, Part, Text
-from bench_lib.chat.contract import probe
-from bench_lib.chat.turn import as_reply, ask, later
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation, InputClass, Query, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, InputClass, Query, Reply
-from bench_lib.methods.event_memory import Event, EventMemory, Written, written
-from bench_lib.methods.frame_window import Held, header, joined, logged, thin
-from bench_lib.methods.parts import speech as speaking
-from bench_lib.methods.parts.speech import Speech
-from bench_lib.stream import EPSILON_S, Clip, Frame, SessionInfo, Size
+from bench_lib.memories.event_memory import Event, EventMemory, Written, written
+from bench_lib.memories.frame_window import Held, header, joined, logged, thin
+from bench_lib.memories.parts import speech as speaking
+from bench_lib.memories.parts.speech import Speech
+from bench_lib.messages.chat import Contract, Frames, Message, Part, Text
+from bench_lib.messages.contract import probe
+from bench_lib.messages.turn import as_reply, ask, later
+from bench_lib.video.stream import EPSILON_S, Clip, Frame, SessionInfo, Size
 
 FACTOR = 28
 """Side in pixels of the square that becomes one token; two frames share their tokens."""

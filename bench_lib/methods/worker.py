@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Alert, Generation, Note, Query, Refused, Reply
 from bench_lib.measure import count
-from bench_lib.methods import state as states
-from bench_lib.methods.base import Alert, Generation, Method, Note, Query, Refused, Reply
-from bench_lib.methods.packs import Shelf
-from bench_lib.stream import EPSILON_S, Clip, SessionInfo, Size
+from bench_lib.memories.method import Method
+from bench_lib.state import walk as states
+from bench_lib.state.packs import Shelf
+from bench_lib.video.stream import EPSILON_S, Clip, SessionInfo, Size
 from bench_lib.worker import hello, reference, values, wire
 from bench_lib.worker.hello import Capabilities, Introduction
 from bench_lib.worker.process import Process

@@ -10,26 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bench_lib.evaluation import Evaluation
+    from bench_lib.evaluate.job import Evaluation
     from bench_lib.report.render import Fragment
 
 
 def write(evaluation: Evaluation) -> Path:
     """Write the report of a run to `outputs/<run folder name>.html` and say where it is."""
     from bench_lib import paths
-    from bench_lib.report import data, render
+    from bench_lib.readings import material as data
+    from bench_lib.report import render
 
     return paths.ShownPath(render.save(data.gather(evaluation)))
 
 
 def scores(evaluation: Evaluation) -> Fragment:
     """The score table: every task with its n; below it what is reached without any video."""
-    from bench_lib.report import analysis_tables, data, render
+    from bench_lib.readings import material as data
+    from bench_lib.report import analysis_tables, render
     from bench_lib.report.score_table import scores as table
 
     material = data.gather(evaluation)
     if material.arena:
-        from bench_lib.report import arena_tables
+        from bench_lib.benches.arena import tables as arena_tables
 
         return render.table(arena_tables.capabilities(material))
     return render.joined(
@@ -39,11 +41,12 @@ def scores(evaluation: Evaluation) -> Fragment:
 
 def statuses(evaluation: Evaluation) -> Fragment:
     """What became of the asks, by task and polarity."""
-    from bench_lib.report import data, render, tables
+    from bench_lib.readings import material as data
+    from bench_lib.report import render, tables
 
     material = data.gather(evaluation)
     if material.arena:
-        from bench_lib.report import arena_tables
+        from bench_lib.benches.arena import tables as arena_tables
 
         return render.table(arena_tables.outcomes(material))
     return render.table(tables.statuses(material))
@@ -51,11 +54,12 @@ def statuses(evaluation: Evaluation) -> Fragment:
 
 def show_figures(evaluation: Evaluation) -> Fragment:
     """The figures of the report."""
-    from bench_lib.report import data, figures, render
+    from bench_lib.readings import material as data
+    from bench_lib.report import figures, render
 
     material = data.gather(evaluation)
     if material.arena:
-        from bench_lib.report import arena_figures as arena
+        from bench_lib.benches.arena import figures as arena
 
         name = material.params.name or material.params.method
         shown = [arena.accuracy({name: material}), arena.timeline(material)]
@@ -68,14 +72,16 @@ def show_figures(evaluation: Evaluation) -> Fragment:
 
 def replies(evaluation: Evaluation) -> Fragment:
     """A few asks up close, with their replies."""
-    from bench_lib.report import cards, data, render
+    from bench_lib.readings import material as data
+    from bench_lib.report import cards, render
 
     return render.cards(cards.replies(data.gather(evaluation)))
 
 
 def costs(evaluation: Evaluation) -> Fragment:
     """State carried from session to session, and times to an answer."""
-    from bench_lib.report import data, render, tables
+    from bench_lib.readings import material as data
+    from bench_lib.report import render, tables
 
     material = data.gather(evaluation)
     return render.joined(

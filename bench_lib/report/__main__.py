@@ -29,14 +29,15 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("give a run, or --missing")
     if asked.missing:
         return _missing()
-    from bench_lib.report import data, render
-    from bench_lib.runs import find_run
+    from bench_lib.readings import material
+    from bench_lib.report import render
+    from bench_lib.runs.folder import find_run
 
     try:
         folder = find_run(asked.run)
         path = paths.outputs() / f"{folder.name}.html"
         if not (asked.where and path.exists()):
-            path = render.save(data.reread(folder))
+            path = render.save(material.reread(folder))
     except BenchError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
@@ -46,13 +47,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def _missing() -> int:
     """Print the commands of 09_compare's last section over all runs that are there."""
-    from bench_lib.comparing import Comparison
-    from bench_lib.params_scores import CompareParams
-    from bench_lib.report import compare_page
+    from bench_lib.compare import page
+    from bench_lib.compare.job import Comparison
+    from bench_lib.params.readings import CompareParams
     from bench_lib.report.sections import Listing
 
     job = Comparison.open(CompareParams())
-    for piece in compare_page.commands(job).pieces:
+    for piece in page.commands(job).pieces:
         if isinstance(piece, Listing):
             print(f"## {piece.title}\n\n{piece.text}\n")
     for left in job.left_out:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bench_lib.readings.material import Material
 from bench_lib.report import analysis_tables as tables
 from bench_lib.report import moment_tables as moments
-from bench_lib.report.data import Material
 from bench_lib.report.tables import Table
 from bench_lib.report.theme import Figure, draw
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import pandas as pd
 
-from bench_lib.report.data import Material
-from bench_lib.report.found import Found, line
+from bench_lib.readings.found import Found, line
+from bench_lib.readings.material import Material
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.theme import colour

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from bench_lib.ask import Ask
-from bench_lib.report import arena_cards
-from bench_lib.report.data import Material, outcome
+from bench_lib.asks.ask import Ask
+from bench_lib.benches.arena import cards
+from bench_lib.readings.material import Material, outcome
 from bench_lib.report.frames import Picture, Shot, last_visible, take
 from bench_lib.report.text import duration, instant
 from bench_lib.report.theme import colour
@@ -97,7 +97,7 @@ def _failed(response: Response) -> bool:
 def chosen(material: Material) -> list[tuple[str, Response]]:
     """The asks that become cards, and why; no ask twice."""
     if material.arena:
-        return arena_cards.chosen(material)
+        return cards.chosen(material)
     order = {task.code: i for i, task in enumerate(material.bench.tasks)}
     ranked = sorted(
         material.responses,
@@ -118,7 +118,7 @@ def replies(material: Material) -> list[Card]:
     """Cards of a few asks with their replies."""
     made = [_card(material, why, response) for why, response in chosen(material)]
     if material.arena:
-        known = arena_cards.outcomes(material)
+        known = cards.outcomes(material)
         made = [replace(card, outcome=_arena_outcome(card, known)) for card in made]
     return _pictured(made)
 

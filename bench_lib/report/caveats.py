@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench_lib.identity import FORMAT
-from bench_lib.report.data import Material
+from bench_lib.readings.material import Material
 from bench_lib.report.spans import overlapping, spans
 from bench_lib.report.text import plural
+from bench_lib.runs.identity import FORMAT
 
 SHOWN = 6
 """Details listed under a caveat; the rest is counted."""

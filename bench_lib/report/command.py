@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any
 
-from bench_lib.params import EvalParams
+from bench_lib.params.evaluate import EvalParams
 
 
 def command(notebook: str, params: EvalParams, output: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench_lib import paths
-from bench_lib.report.render import write
+from bench_lib.files import write_whole as write
 from bench_lib.report.sections import Page, Section
 from bench_lib.report.tables import Cell, Row, Table
 

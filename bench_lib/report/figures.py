@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bench_lib.readings.material import OUTCOMES, Material
 from bench_lib.report import tables
-from bench_lib.report.data import OUTCOMES, Material
 from bench_lib.report.text import clipped, duration, plural, size
 from bench_lib.report.theme import INK, KINDS, MUTED, Figure, colour, draw, hours_or_less, tint
 

@@ -71,7 +71,7 @@ def _picture(shot: Shot, found: dict[float, Picture], why: str) -> Picture:
 
 def _read(session: Session, instants: list[float]) -> tuple[dict[float, Picture], str]:
     """Pictures of one session by instant, and why others are not among them."""
-    from bench_lib.video import VideoError, inspect, open_session
+    from bench_lib.video.session import VideoError, inspect, open_session
 
     # A few instants of a long video: this reader seeks, the other one walks.
     stretches = tuple((t_s, t_s + 0.5 / GRID_FPS) for t_s in instants)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_lib import paths
+from bench_lib.readings.found import ArenaFound, Found
+from bench_lib.readings.material import MISSING, Material
 from bench_lib.report import tables
-from bench_lib.report.data import MISSING, Material
-from bench_lib.report.found import ArenaFound, Found
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.spans import busy_s, spans
 from bench_lib.report.text import DASH, duration, plural, size
 from bench_lib.report.theme import colour
-from bench_lib.runs import RETRIED
+from bench_lib.runs.folder import RETRIED
 from bench_lib.tasks import AR
 
 INPUT = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from bench_lib.again import repeats
-from bench_lib.chat.agreement import Agreement
-from bench_lib.report.data import Material
+from bench_lib.readings.material import Material
+from bench_lib.readings.repeats import repeats
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import plural
 from bench_lib.report.theme import colour
 from bench_lib.score import shortcuts, stats, timing
+from bench_lib.score.repeats import Agreement
 
 NOT_ADAPTIVE = "no adaptive task was asked"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -13,14 +11,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bench_lib import paths
+from bench_lib.files import write_whole as write
+from bench_lib.readings.judged import metrics
+from bench_lib.readings.material import Material
 from bench_lib.report import analysis, analysis_tables, header, tables
 from bench_lib.report import cards as cards_of
 from bench_lib.report import figures as drawn
 from bench_lib.report.caveats import caveats
 from bench_lib.report.command import command
-from bench_lib.report.data import Material
 from bench_lib.report.frames import Picture
-from bench_lib.report.judged import metrics
 from bench_lib.report.score_table import scores
 from bench_lib.report.tables import Table
 from bench_lib.report.theme import COLOURS, Figure
@@ -46,15 +45,6 @@ def save(material: Material) -> Path:
     return write(report_path(material), page(material))
 
 
-def write(path: Path, text: str) -> Path:
-    """Write a text file at once, so that nobody reads half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    temporary.write_text(paths.homeless(text), encoding="utf-8")
-    temporary.replace(path)
-    return path
-
-
 def report_path(material: Material) -> Path:
     """Where the report of a run lies."""
     return paths.outputs() / f"{material.run.folder.name}.html"
@@ -63,7 +53,7 @@ def report_path(material: Material) -> Path:
 def page(material: Material) -> str:
     """The whole report as HTML."""
     if material.arena:
-        from bench_lib.report import arena_page
+        from bench_lib.benches.arena import page as arena_page
 
         return arena_page.report(material)
     notebook = material.manifest.get("notebook", "03_eval")

@@ -10,8 +10,8 @@ import math
 
 import pandas as pd
 
-from bench_lib.report.data import Material
-from bench_lib.report.found import Found, line
+from bench_lib.readings.found import Found, line
+from bench_lib.readings.material import Material
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import plural
 from bench_lib.report.theme import colour

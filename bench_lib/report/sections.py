@@ -8,6 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from bench_lib.files import write_whole
 from bench_lib.report import render
 from bench_lib.report.cards import Card
 from bench_lib.report.caveats import Caveat
@@ -100,7 +101,7 @@ class Page:
 
     def save(self, path: Path) -> Path:
         """Write it at once."""
-        return render.write(path, self.html)
+        return write_whole(path, self.html)
 
 
 Builder = Callable[[Any], Iterable[Piece]]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from bench_lib import measure
-from bench_lib.report.data import OUTCOMES, Material
+from bench_lib.readings.material import OUTCOMES, Material
 from bench_lib.report.text import DASH, duration, size
 from bench_lib.report.theme import colour
 from bench_lib.score import stats, storage

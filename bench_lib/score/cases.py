@@ -6,23 +6,22 @@ with `<` and `>` escaped, so that it can neither end its field nor close the blo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from bench_lib.ask import moment
-from bench_lib.chat.base import Contract, Message, Text
+from bench_lib.asks.ask import moment
 from bench_lib.content import digest
 from bench_lib.errors import BenchError
+from bench_lib.messages.case import fenced
+from bench_lib.messages.chat import Contract, Message, Text
 from bench_lib.prompts import PromptSet
+from bench_lib.replies.gate import gate
 from bench_lib.schema import Candidate, Key, Probe, Response, Session, Trajectory
 from bench_lib.score import verdicts
-from bench_lib.score.gate import gate
 from bench_lib.tasks import Bench
 
-OPEN, CLOSE = "<<<CASE\n", "\nCASE>>>"
 META = ("availability", "source_candidate_id", "pattern", "domain", "language")
 """Keys of `Candidate.references` that sort candidates and are no text for the judge."""
 
@@ -110,26 +109,6 @@ def arena_cases(
         text = prompts.render("case", case=fenced({**_filled(data), "reply": response.text}))
         cases.append(_case(response.key, verdicts.ARENA, prompts.render("rubric"), text))
     return cases
-
-
-def fenced(data: Mapping[str, Any]) -> str:
-    """A JSON object that holds no `<` and no `>`."""
-    text = json.dumps(data, ensure_ascii=False, indent=1)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def read_case(messages: Iterable[Message]) -> dict[str, Any]:
-    """The case inside a judge's request: what a judge that is a program works on.
-
-    Raises:
-        ValueError: the messages hold no case.
-    """
-    text = "\n".join(p.text for m in messages for p in m.parts if isinstance(p, Text))
-    start = text.find(OPEN)
-    end = text.find(CLOSE, start)
-    if start < 0 or end < 0:
-        raise ValueError("the request holds no case")
-    return json.loads(text[start + len(OPEN) : end])
 
 
 def _case(key: Key, contract: Contract, rubric: str, text: str) -> Case:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from bench_lib.replies.parse import FAILURES
 from bench_lib.schema import SCORABLE
 from bench_lib.score.instances import Instances
-from bench_lib.score.parse import FAILURES
 
 ALL = "All tasks"
 STATUSES = ("ok", "repaired", "unparsed", "refused", "error", "not_run")
@@ -17,7 +17,7 @@ def format_failures(data: Instances) -> pd.DataFrame:
 
     `rate_pct` is unparsed replies over `scored` ones (in a complete run these are the benchmark's
     5,371). `cut` counts replies that reached their length limit, readable or not. The columns
-    named like `bench_lib.score.parse.FAILURES` split the unparsed ones by reason.
+    named like `bench_lib.replies.parse.FAILURES` split the unparsed ones by reason.
     """
     rows = data.rows.assign(status=pd.Categorical(data.rows["status"], list(STATUSES)))
     why = rows["why"].where(rows["status"] == "unparsed", "")

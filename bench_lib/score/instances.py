@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.replies.gate import gate
 from bench_lib.schema import KEY, SCORABLE, Key, Response, Trajectory, Verdict
-from bench_lib.score.gate import gate
 from bench_lib.score.strata import strata
 from bench_lib.tasks import APM_BENCH, Bench
 

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, replace
 
 from tqdm.auto import tqdm
 
-from bench_lib.chat.base import BudgetSpent, Chat, ChatError, RequestRefused
 from bench_lib.content import digest
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Generation
-from bench_lib.runs import Run
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import BudgetSpent, Chat, ChatError, RequestRefused
+from bench_lib.runs.folder import Run
 from bench_lib.schema import KEY, Key, Verdict
 from bench_lib.score.cases import Case
 from bench_lib.score.verdicts import Judgement

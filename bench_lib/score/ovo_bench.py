@@ -19,8 +19,8 @@ import pandas as pd
 
 from bench_lib.errors import BenchError
 from bench_lib.paths import short
+from bench_lib.replies.parse import parse_choice
 from bench_lib.score.cells import Cells, grouped, macro, scaled
-from bench_lib.score.parse import parse_choice
 from bench_lib.score.stats import estimate
 from bench_lib.score.table import line, table
 from bench_lib.texts import records

@@ -16,8 +16,7 @@ import pandas as pd
 from bench_lib.errors import BenchError, nearest
 from bench_lib.score.adaptive import AVERAGE, POOLED
 from bench_lib.score.aggregate import ACCURACY, GATED, OVERALL
-from bench_lib.score.arena import REACTIVE
-from bench_lib.tasks import APM_BENCH, AR, CSU, RTP
+from bench_lib.tasks import APM_BENCH, AR, CSU, REACTIVE, RTP
 
 Paper = Literal["apm_bench", "streamarena"]
 PATH = Path(__file__).parent / "published.json"

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from bench_lib.replies.gate import gate
 from bench_lib.schema import Candidate, Decision, Key, Probe, Response, Trajectory
 from bench_lib.score.adaptive import decision_scores
 from bench_lib.score.aggregate import task_scores
-from bench_lib.score.gate import gate
 from bench_lib.score.instances import instances
 from bench_lib.tasks import APM_BENCH, Bench
 

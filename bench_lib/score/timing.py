@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,22 +11,12 @@ import pandas as pd
 
 from bench_lib.schema import Trajectory
 from bench_lib.score.instances import Instances
+from bench_lib.tasks import WINDOW, Window
 
 Placement = Literal["early", "inside", "late", "none"]
 PLACEMENTS: tuple[Placement, ...] = ("early", "inside", "late", "none")
 AlertTiming = Literal["premature", "on time", "late", "none"]
 ALERT_TIMINGS: tuple[AlertTiming, ...] = ("premature", "on time", "late", "none")
-
-
-@dataclass(frozen=True)
-class Window:
-    """How far before and after its due time an alert may come (both ends included), in seconds."""
-
-    early_s: float = 0.5
-    late_s: float = 2.0
-
-
-WINDOW = Window()
 
 
 def alert_timing(first_s: float, due_s: float, window: Window = WINDOW) -> AlertTiming:

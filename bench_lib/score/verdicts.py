@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench_lib.chat.base import Contract
-from bench_lib.score.clean import without_reasoning
+from bench_lib.messages.chat import Contract
+from bench_lib.replies.clean import without_reasoning
 
 GRADES = ("pass", "partial", "fail")
 CHECKS = {

@@ -12,38 +12,14 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 from bench_lib.content import ends
 from bench_lib.errors import BenchError, nearest
-from bench_lib.schema import Trajectory
+from bench_lib.schema import Dataset, Trajectory
 
-SHARED = ("check", "captions")
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why a record was left out: the file, the record, the field, its value, what is wrong."""
-
-    file: str
-    record: str
-    field: str
-    value: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.record}: {self.field} = {self.value}: {self.reason}"
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """What a source yields. `note` is said in every report's header when it is not empty."""
-
-    trajectories: tuple[Trajectory, ...]
-    problems: tuple[Problem, ...] = ()
-    note: str = ""
+SHARED = ("check",)
 
 
 def available() -> tuple[str, ...]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bench_lib.errors import BenchError
-from bench_lib.schema import Candidate, Trajectory
-from bench_lib.sources import Problem
+from bench_lib.schema import Candidate, Problem, Trajectory
 from bench_lib.tasks import Task, bench_of
 
 SLACK_S = 0.5

@@ -13,12 +13,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench_lib.dollhouse import library
-from bench_lib.dollhouse.render import Look
-from bench_lib.dollhouse.world import World
+from bench_lib.dollhouse.world import library
+from bench_lib.dollhouse.world.render import Look
+from bench_lib.dollhouse.world.world import World
 from bench_lib.errors import BenchError
-from bench_lib.schema import Trajectory
-from bench_lib.sources import Dataset
+from bench_lib.schema import Dataset, Trajectory
 
 KNOBS: dict[str, Any] = {**vars(Look()), "leak": ""}
 """What may stand in the source's name (`dollhouse-small?strip=false&noise=8`), with defaults."""

@@ -24,10 +24,10 @@ from pydantic import ValidationError
 
 from bench_lib import paths
 from bench_lib.errors import BenchError
-from bench_lib.schema import Candidate, Caption, Session, Span, Trajectory
-from bench_lib.sources import Dataset, Problem, captions
+from bench_lib.schema import Candidate, Caption, Dataset, Problem, Session, Span, Trajectory
 from bench_lib.texts import records
-from bench_lib.video import VideoError, inspect
+from bench_lib.video import captions
+from bench_lib.video.session import VideoError, inspect
 
 VIDEOS = {".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v"}
 _WALL = re.compile(r"DAY(\d+) (\d{1,2}):(\d{2}):(\d{2})$")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_lib.errors import BenchError, nearest
-from bench_lib.streammind.audio import Listen
+from bench_lib.speech.windows import Listen
 
-SHARED = ("transcript",)
+SHARED = ("transcript", "windows")
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.chat.settings import EndpointSettings
 from bench_lib.chat.transport import Transport
 from bench_lib.errors import BenchError
+from bench_lib.messages.settings import EndpointSettings
 from bench_lib.speech import Recogniser
-from bench_lib.stream import SAMPLE_RATE
+from bench_lib.video.stream import SAMPLE_RATE
 
 KEY = "ASR_API_KEY"
 

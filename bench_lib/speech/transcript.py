@@ -1,6 +1,6 @@
 """Whole recordings as captions: the stream's own windows and level, kept as .vtt in the cache.
 
-The windows and the gate are those of `streammind.audio.Ear` (5 s, 0.005), so that what is read in a
+The windows and the gate are those of `speech.windows.Ear` (5 s, 0.005), so that what is read in a
 transcript is what would have been heard. A window is one cue, readable once it has passed.
 """
 
@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from bench_lib import paths
-from bench_lib.decode_audio import SessionSound
-from bench_lib.decode_protocol import SpanTuple
 from bench_lib.schema import Caption
-from bench_lib.sources import captions
 from bench_lib.speech import Recogniser
-from bench_lib.stream import SAMPLE_RATE
-from bench_lib.streammind.audio import Ear, Listen
-from bench_lib.streammind.settings import Settings
+from bench_lib.speech.windows import MIN_RMS, WINDOW_S, Ear, Listen
+from bench_lib.video import captions
+from bench_lib.video.decode.audio import SessionSound
+from bench_lib.video.decode.protocol import SpanTuple
+from bench_lib.video.stream import SAMPLE_RATE
 
 VERSION = 1
 _digests: dict[tuple[str, int, int], str] = {}
@@ -51,8 +50,8 @@ def transcribe(
 def transcript(
     spans: tuple[SpanTuple, ...],
     recogniser: Callable[[], Recogniser],
-    window_s: float = Settings.audio_window_s,
-    min_rms: float = Settings.audio_min_rms,
+    window_s: float = WINDOW_S,
+    min_rms: float = MIN_RMS,
 ) -> tuple[Caption, ...]:
     """The captions of a session, transcribed once for its content and the recogniser's id.
 

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from bench_lib.chat.base import Contract
 from bench_lib.measure import count
-from bench_lib.score.clean import without_reasoning
+from bench_lib.messages.chat import Contract
+from bench_lib.replies.clean import without_reasoning
 
 Answer = str | dict[str, Any]
 """An answer in words, or the object that the request asked for."""

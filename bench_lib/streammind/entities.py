@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-from bench_lib.streammind.text_index import containment, tokens
+from bench_lib.search.text_index import containment, tokens
 
 COLOURS = frozenset(
     (

@@ -6,57 +6,14 @@ Hyper-parameters (C.5, "FrameBuffer and audio observations"): `fps` 2, `max_side
 
 from __future__ import annotations
 
-import io
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
 
 from bench_lib.errors import BenchError
-from bench_lib.stream import Frame, Size, resized
+from bench_lib.video.picture import Picture
 
 
 class FrameGone(BenchError):
     """A frame was asked for that neither the ring nor the frame store holds."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A frame of the stream as it is kept: `t_s` is stream time, `id` is made of it."""
-
-    t_s: float
-    jpeg: bytes
-
-    @property
-    def id(self) -> str:
-        """`f` and the milliseconds of the stream; the same frame has the same id everywhere."""
-        return f"f{round(self.t_s * 1000):07d}"
-
-    def pixels(self, size: Size | None = None) -> NDArray[np.uint8]:
-        """See `stream.Frame.pixels`."""
-        with Image.open(io.BytesIO(self.jpeg)) as image:
-            return resized(np.asarray(image.convert("RGB")), size)
-
-
-def fitted(size: Size, longest: int) -> Size:
-    """A size whose longest side is at most `longest`, in the same proportion."""
-    scale = min(1.0, longest / max(size))
-    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
-
-
-def picture(frame: Frame, t_s: float, max_side: int, quality: int) -> Picture:
-    """A frame as a JPEG of at most `max_side`."""
-    return Picture(t_s, encoded(frame.pixels(), max_side, quality))
-
-
-def encoded(pixels: NDArray[np.uint8], max_side: int, quality: int) -> bytes:
-    """Pixels as a JPEG of at most `max_side`."""
-    size = fitted((pixels.shape[0], pixels.shape[1]), max_side)
-    buffer = io.BytesIO()
-    Image.fromarray(resized(pixels, size)).save(buffer, "JPEG", quality=quality)
-    return buffer.getvalue()
 
 
 class FrameBuffer:

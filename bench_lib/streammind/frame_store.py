@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from bench_lib.streammind.frame_buffer import Picture
+from bench_lib.video.picture import Picture
 
 CELLS = (90, 160)
 """Rows and columns of the cells whose mean grey is compared."""

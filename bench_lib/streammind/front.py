@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_lib.chat.base import Contract, ContractBroken
+from bench_lib.messages.chat import Contract, ContractBroken
+from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import FrontReply
 from bench_lib.streammind.router import Mission, route
-from bench_lib.streammind.scene import Scene, fenced, said
+from bench_lib.streammind.scene import Scene, said
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,14 @@ from typing import Any
 
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
-from bench_lib.methods.packs import ENOUGH, PACKS, RECORD, Shelf, read
+from bench_lib.state.packs import ENOUGH, PACKS, RECORD, Shelf, read
 from bench_lib.streammind.clock import Lockstep
 from bench_lib.streammind.contracts import Wish
-from bench_lib.streammind.frame_buffer import Picture
 from bench_lib.streammind.log import Entry, Log
 from bench_lib.streammind.memory_writer import Writing
 from bench_lib.streammind.monitor import Alert, Monitor
 from bench_lib.streammind.stream import Stream
+from bench_lib.video.picture import Picture
 
 NAME = "memory.sqlite"
 FORM = 2
@@ -64,7 +64,7 @@ def save(
     """Write a trunk between sessions. The ring is empty then and is not kept.
 
     With a `shelf` the rows go to a file of their own there, new ones alone, and the memory names
-    its files in order; counts as `bench_lib.methods.state.save` does.
+    its files in order; counts as `bench_lib.state.walk.save` does.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench_lib.chat.base import BudgetSpent, ChatError, ContractBroken, RequestRefused
 from bench_lib.measure import count
-from bench_lib.methods.frame_window import thin
+from bench_lib.memories.frame_window import thin
+from bench_lib.messages.chat import BudgetSpent, ChatError, ContractBroken, RequestRefused
+from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import SummaryReply, WriterReply
-from bench_lib.streammind.frame_buffer import Picture
-from bench_lib.streammind.scene import Scene, fenced, only_shown
+from bench_lib.streammind.scene import Scene, only_shown
+from bench_lib.video.picture import Picture
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from typing import Any, Literal
 
 import anyio
 
-from bench_lib import chat as chats
-from bench_lib.chat.base import (
+from bench_lib.chat.cache import CachedChat
+from bench_lib.exchange import Generation
+from bench_lib.measure import count
+from bench_lib.messages.chat import (
     Chat,
     ChatError,
     ChatReply,
@@ -26,14 +28,11 @@ from bench_lib.chat.base import (
     Text,
     TransportError,
 )
-from bench_lib.chat.cache import CachedChat
-from bench_lib.chat.turn import ask
-from bench_lib.measure import count
-from bench_lib.methods.base import Generation
+from bench_lib.messages.turn import ask
 from bench_lib.streammind.clock import Latency
-from bench_lib.streammind.frame_buffer import Picture
 from bench_lib.streammind.settings import DECODING, Settings
 from bench_lib.streammind.threads import off_loop
+from bench_lib.video.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -108,11 +107,7 @@ class Models:
 
     def _chat(self, worker: str, shared: Chat) -> Chat:
         how = self.settings.of(worker)
-        own = shared
-        if how.model:
-            own = chats.open(how.model)
-            if isinstance(shared, CachedChat):
-                own = CachedChat(own, shared.folder)
+        own = shared.another(how.model) if how.model else shared
         return thinking(own, how.thinking)
 
     @property

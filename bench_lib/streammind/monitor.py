@@ -17,8 +17,8 @@ from typing import Any
 
 import anyio
 
-from bench_lib.chat.base import BudgetSpent, ChatError, RequestRefused
 from bench_lib.measure import count
+from bench_lib.messages.chat import BudgetSpent, ChatError, RequestRefused
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import MonitorReply, Wish
 from bench_lib.streammind.scene import Scene

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bench_lib.chat.base import ChatError, ContractBroken
 from bench_lib.measure import count
+from bench_lib.messages.chat import ChatError, ContractBroken
+from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import DistilReply, RecallCall, RecallReply, Task, VerifyReply
 from bench_lib.streammind.recall_tools import Found, Tools, named
 from bench_lib.streammind.router import Mission, Return
-from bench_lib.streammind.scene import Scene, fenced, only_shown
+from bench_lib.streammind.scene import Scene, only_shown
 from bench_lib.streammind.threads import together
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bench_lib.search.text_index import TextIndex
 from bench_lib.streammind.bank import Bank, Entity, Event, Relation
 from bench_lib.streammind.contracts import RecallCall
 from bench_lib.streammind.entities import relevance
-from bench_lib.streammind.text_index import TextIndex
 from bench_lib.streammind.timeline import Timeline
 
 LEAST = 0.3

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from bench_lib.chat.base import BudgetSpent, ChatError, ContractBroken, RequestRefused
 from bench_lib.measure import count
+from bench_lib.messages.chat import BudgetSpent, ChatError, ContractBroken, RequestRefused
+from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import RouterReply, Task
-from bench_lib.streammind.frame_buffer import Picture
-from bench_lib.streammind.scene import Scene, fenced, said
+from bench_lib.streammind.scene import Scene, said
 from bench_lib.streammind.threads import together
+from bench_lib.video.picture import Picture
 
 
 @dataclass(frozen=True)

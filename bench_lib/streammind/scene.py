@@ -6,30 +6,24 @@ The view is cut by the runtime, never by the model: no frame, speech or memory i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from bench_lib.chat.base import ChatReply, Contract, Frames, Message, Part, Text
 from bench_lib.measure import count
-from bench_lib.methods.frame_window import joined
+from bench_lib.memories.frame_window import joined
+from bench_lib.messages.chat import ChatReply, Contract, Frames, Message, Part, Text
+from bench_lib.messages.fence import fenced
 from bench_lib.prompts import PromptSet
-from bench_lib.streammind.audio import Heard
+from bench_lib.search.tools import Provider
+from bench_lib.speech.windows import Heard
 from bench_lib.streammind.bank import Bank, Turn, dialogue
-from bench_lib.streammind.frame_buffer import FrameGone, Picture
+from bench_lib.streammind.frame_buffer import FrameGone
 from bench_lib.streammind.models import Models, Path
-from bench_lib.streammind.search_tools import Provider
 from bench_lib.streammind.settings import Settings
 from bench_lib.streammind.timeline import Timeline
-
-_FENCE = re.compile(r"<(?=\s*/?\s*data\b)", re.IGNORECASE)
-
-
-def fenced(source: str, text: str) -> str:
-    """Content from outside as data: it cannot close the fence that it stands in."""
-    return f"<data from={source!r}>\n{_FENCE.sub('‹', text)}\n</data>"
+from bench_lib.video.picture import Picture
 
 
 @dataclass(frozen=True)

@@ -12,22 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from bench_lib.chat.base import ContractBroken
 from bench_lib.measure import count
+from bench_lib.messages.chat import ContractBroken
+from bench_lib.messages.fence import fenced
+from bench_lib.search.tools import CENTRE, Provider, SearchError, crop, listed, relevant
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import SearchCall, SearchReply, Task
-from bench_lib.streammind.frame_buffer import Picture
 from bench_lib.streammind.router import Mission, Return
-from bench_lib.streammind.scene import Scene, fenced
-from bench_lib.streammind.search_tools import (
-    CENTRE,
-    Provider,
-    SearchError,
-    crop,
-    listed,
-    relevant,
-)
+from bench_lib.streammind.scene import Scene
 from bench_lib.streammind.threads import off_loop, together
+from bench_lib.video.picture import Picture
 
 
 async def search(scene: Scene, mission: Mission, task: Task) -> Return:

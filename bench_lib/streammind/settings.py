@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.speech.windows import MIN_RMS, WINDOW_S
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ class Settings:
     max_side: int = 720
     jpeg_quality: int = 75
     ring_s: float = 60.0
-    audio_window_s: float = 5.0
-    audio_min_rms: float = 0.005
+    audio_window_s: float = WINDOW_S
+    audio_min_rms: float = MIN_RMS
     audio_most: int = 300
     log_characters: int = 100_000
     front_frames: int = 12

@@ -23,12 +23,12 @@ from anyio.abc import TaskGroup, TaskStatus
 from bench_lib.measure import count
 from bench_lib.prompts import PromptSet
 from bench_lib.schema import Caption
-from bench_lib.stream import SAMPLE_RATE, SessionInfo
+from bench_lib.search.tools import Provider
+from bench_lib.speech.windows import Ear, Listen
 from bench_lib.streammind import memory_writer, monitor
-from bench_lib.streammind.audio import Ear, Listen
 from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.clock import Lockstep, Realtime
-from bench_lib.streammind.frame_buffer import FrameBuffer, Picture
+from bench_lib.streammind.frame_buffer import FrameBuffer
 from bench_lib.streammind.frame_store import FrameStore
 from bench_lib.streammind.log import Entry, Log
 from bench_lib.streammind.memory_writer import Writing
@@ -37,9 +37,10 @@ from bench_lib.streammind.monitor import Alert, Monitor
 from bench_lib.streammind.records import write_tick
 from bench_lib.streammind.scene import Scene
 from bench_lib.streammind.schedule import Apply, Job, Pending
-from bench_lib.streammind.search_tools import Provider
 from bench_lib.streammind.settings import Settings
 from bench_lib.streammind.threads import together
+from bench_lib.video.picture import Picture
+from bench_lib.video.stream import SAMPLE_RATE, SessionInfo
 
 TRACE = 1024
 """Calls kept for looking at; the log keeps everything that matters."""

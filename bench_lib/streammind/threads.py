@@ -17,8 +17,8 @@ import anyio
 from anyio.from_thread import BlockingPortal
 from anyio.lowlevel import current_token
 
-from bench_lib.chat import abort
 from bench_lib.measure import count, counting
+from bench_lib.messages import abort
 
 T = TypeVar("T")
 _lock = threading.Lock()

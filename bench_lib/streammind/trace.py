@@ -21,7 +21,7 @@ from bench_lib.streammind.log import Entry, Log
 from bench_lib.streammind.models import Call
 
 if TYPE_CHECKING:
-    from bench_lib.runs import Run
+    from bench_lib.runs.folder import Run
 
 TEXT = 6000
 """Characters of a call's text and of its reply that are kept: its begin and its end."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 from bench_lib.errors import BenchError, nearest
-from bench_lib.methods.base import InputClass
+from bench_lib.exchange import InputClass
 from bench_lib.worker.process import Process
 from bench_lib.worker.values import NAME, shown, text_of
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
-from bench_lib.methods.packs import RECORD, Shelf, read
+from bench_lib.state.packs import RECORD, Shelf, read
 
 
 class Journal:

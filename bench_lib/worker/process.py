@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Refused
+from bench_lib.exchange import Refused
 from bench_lib.worker import tree
 from bench_lib.worker.pipe import REPLY_BYTES, Closed, Flooded, Late, Pipe, Words
 from bench_lib.worker.values import decoded, text_of

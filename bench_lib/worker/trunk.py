@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Refused
+from bench_lib.exchange import Refused
 from bench_lib.worker.hello import Introduction, introduced
 from bench_lib.worker.journal import Journal
 from bench_lib.worker.process import Process, WorkerError

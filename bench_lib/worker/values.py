@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Alert
 from bench_lib.measure import count
-from bench_lib.methods import state as states
-from bench_lib.methods.base import Alert
-from bench_lib.stream import EPSILON_S
+from bench_lib.state import walk as states
+from bench_lib.video.stream import EPSILON_S
 
 CHARACTERS = 1_000_000
 """Longest text."""

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_lib.chat import media
-from bench_lib.methods.base import Generation, Note, Query
-from bench_lib.stream import SAMPLE_RATE, Clip, SessionInfo, Size
+from bench_lib.exchange import Generation, Note, Query
+from bench_lib.messages import media
+from bench_lib.video.stream import SAMPLE_RATE, Clip, SessionInfo, Size
 from bench_lib.worker.hello import Capabilities
 
 

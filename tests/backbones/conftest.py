@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
+from bench_lib.opening import backbones
 
 
 @pytest.fixture(scope="session", params=["tiny-untrained", "tiny-qwen3"])

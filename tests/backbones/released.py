@@ -13,8 +13,8 @@ from torch import Tensor
 
 from bench_lib.backbones import hf_compat
 from bench_lib.backbones.checkpoints import streamforest
-from bench_lib.dollhouse import tiny
-from bench_lib.methods.parts.ttt import Layer
+from bench_lib.dollhouse.training import tiny
+from bench_lib.memories.parts.ttt import Layer
 
 ROPE = {"type": "mrope", "rope_type": "default", "mrope_section": [4, 6, 6]}
 TEXT = {

@@ -3,10 +3,10 @@ from __future__ import annotations
 import torch
 from backbone_cases import video_prompt
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
-from bench_lib.methods import state as states
+from bench_lib.opening import backbones
+from bench_lib.state import walk as states
 
 
 def filled(backbone: Backbone) -> Cache:

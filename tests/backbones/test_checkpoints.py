@@ -13,15 +13,16 @@ from backbone_cases import noise_frames
 from safetensors.torch import load_file, save_file
 from token_laws import QUERY, SHORT, film, logits, session
 
-from bench_lib import backbones, methods
+from bench_lib import methods
 from bench_lib.backbones import checkpoints, frames, hf_compat
 from bench_lib.backbones.checkpoints import flash_vstream, read, streamforest, video_salmonn_s
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Prompt, Visual
 from bench_lib.backbones.rehearse import SHAPES
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Generation
-from bench_lib.methods.parts import ttt
+from bench_lib.exchange import Generation
+from bench_lib.memories.parts import ttt
+from bench_lib.opening import backbones
 
 PUBLISHED_TEXT = {
     "vocab_size": 152_064, "hidden_size": 3_584, "intermediate_size": 18_944,
@@ -289,7 +290,7 @@ def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
 
 
 def test_plain_checkpoints_are_left_alone() -> None:
-    from bench_lib.dollhouse import tiny
+    from bench_lib.dollhouse.training import tiny
 
     assert checkpoints.find(tiny.checkpoint("tiny-untrained")) is None
     assert backbones.load("tiny-untrained", device="cpu").tuned_for == ""

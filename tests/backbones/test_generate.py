@@ -12,8 +12,8 @@ from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Prompt
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation
 
 GREEDY = Generation(max_new_tokens=12, keep_logits=True)
 LIVELY = Generation(max_new_tokens=12, temperature=1.5, top_p=0.95)

@@ -7,9 +7,10 @@ import pytest
 import torch
 from backbone_cases import noise_frames
 
-from bench_lib import backbones, methods
-from bench_lib.methods.base import Generation, Query
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib import methods
+from bench_lib.exchange import Generation, Query
+from bench_lib.opening import backbones
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 SHAPES = ["qwen2.5-vl-3b?layers=2&vision=2", "qwen3-vl-4b?layers=2&vision=2"]
 GENERATION = Generation(max_new_tokens=4, keep_logits=True)

@@ -11,13 +11,13 @@ import released
 import torch
 from backbone_cases import noise_frames
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.chunk import chunk
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Prompt, Visual
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Generation
+from bench_lib.exchange import Generation
+from bench_lib.opening import backbones
 
 FRAMES = 5
 ONE = Generation(max_new_tokens=1, keep_logits=True)

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench_lib import backbones
 from bench_lib.backbones import hf_compat
 from bench_lib.backbones.base import Backbone
-from bench_lib.dollhouse import tiny as builder
+from bench_lib.dollhouse.training import tiny as builder
 from bench_lib.errors import BenchError
+from bench_lib.opening import backbones
 
 
 def test_importing_loads_no_torch() -> None:
-    code = "import sys, bench_lib.backbones, bench_lib.dollhouse.tiny as t; t.checkpoint"
+    code = "import sys, bench_lib.backbones, bench_lib.dollhouse.training.tiny as t; t.checkpoint"
     code += "; print('torch' in sys.modules, 'transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

@@ -6,7 +6,10 @@ import torch
 from backbone_cases import noise_frames, uneven
 
 from bench_lib.backbones.base import Backbone
-from bench_lib.chat.base import (
+from bench_lib.chat.local import LocalChat
+from bench_lib.exchange import Generation
+from bench_lib.measure import counting
+from bench_lib.messages.chat import (
     Contract,
     ContractBroken,
     Frames,
@@ -15,10 +18,7 @@ from bench_lib.chat.base import (
     Sound,
     Text,
 )
-from bench_lib.chat.local import LocalChat
-from bench_lib.measure import counting
-from bench_lib.methods.base import Generation
-from bench_lib.stream import ArrayFrame
+from bench_lib.video.stream import ArrayFrame
 
 FREE = Contract("free")
 SHORT = Generation(max_new_tokens=6, keep_logits=True)

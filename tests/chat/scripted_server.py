@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from bench_lib.chat.base import Contract, Frames, Message, Text
 from bench_lib.chat.endpoint import Endpoint
-from bench_lib.chat.settings import EndpointSettings
-from bench_lib.methods.base import Generation
-from bench_lib.stream import ArrayFrame
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import Contract, Frames, Message, Text
+from bench_lib.messages.settings import EndpointSettings
+from bench_lib.video.stream import ArrayFrame
 
 Handler = Callable[["Exchange"], None]
 FREE = Contract("free")

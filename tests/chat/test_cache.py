@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from scripted_server import FREE, GREEDY, Server, connect, frame, user
 
-from bench_lib import chat
-from bench_lib.chat.base import (
+from bench_lib.chat.cache import CachedChat, fingerprint
+from bench_lib.chat.recorded import RecordedChat, ScriptedChat
+from bench_lib.errors import BenchError
+from bench_lib.measure import count, counting
+from bench_lib.messages.chat import (
     Chat,
     ChatError,
     ChatReply,
@@ -28,11 +31,8 @@ from bench_lib.chat.base import (
     Sound,
     Text,
 )
-from bench_lib.chat.cache import CachedChat, fingerprint
-from bench_lib.chat.recorded import RecordedChat, ScriptedChat
-from bench_lib.errors import BenchError
-from bench_lib.measure import count, counting
-from bench_lib.stream import ArrayFrame, StoredFrame
+from bench_lib.opening import chat
+from bench_lib.video.stream import ArrayFrame, StoredFrame
 
 COLD = replace(GREEDY, temperature=0.7)
 

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 from scripted_server import FREE, GREEDY, Server, connect, frame, user
 
-from bench_lib import chat
-from bench_lib.chat.base import Contract, ContractBroken, Frames, Message, Sound, Text
-from bench_lib.chat.settings import EndpointSettings
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation
+from bench_lib.messages.chat import Contract, ContractBroken, Frames, Message, Sound, Text
+from bench_lib.messages.settings import EndpointSettings
+from bench_lib.opening import chat
 
 
 def echo(exchange):

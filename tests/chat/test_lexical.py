@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_lib.chat.lexical import embed
+from bench_lib.messages.lexical import embed
 
 
 @settings(deadline=None)

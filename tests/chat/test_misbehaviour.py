@@ -18,13 +18,13 @@ import pytest
 from scripted_server import Server, connect, event, raw, whole
 
 from bench_lib import methods, prompts
-from bench_lib.answer import Moment, Setting, answer
-from bench_lib.ask import Ask
+from bench_lib.asks.ask import Ask
 from bench_lib.chat.cache import CachedChat
-from bench_lib.feeds import Feed
+from bench_lib.engine.answer import Moment, Setting, answer
+from bench_lib.engine.conditions import Feed
 from bench_lib.schema import Candidate, Option, Probe, Session
-from bench_lib.stream import Clip, SessionInfo
 from bench_lib.tasks import APM_BENCH
+from bench_lib.video.stream import Clip, SessionInfo
 
 LIMIT_S = 4.0
 """No case may take longer, though some servers would go on for ever."""

@@ -6,8 +6,8 @@ import pytest
 from scripted_server import FREE, GREEDY, Server, connect, raw, user, whole
 from test_replicas import replicas
 
-from bench_lib.chat.base import TransportError
 from bench_lib.chat.cache import CachedChat
+from bench_lib.messages.chat import TransportError
 
 
 def names(*sequence):

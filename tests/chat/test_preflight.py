@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from PIL import Image
 from scripted_server import FREE, GREEDY, Server, connect, event, raw, user, whole
 
-from bench_lib.chat.agreement import agreement, repeated
-from bench_lib.chat.base import TransportError
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.preflight import canary, preflight, require
 from bench_lib.chat.recorded import ScriptedChat
 from bench_lib.chat.server import expect, servers
 from bench_lib.errors import BenchError
+from bench_lib.evaluate.agreement import repeated
+from bench_lib.messages.chat import TransportError
+from bench_lib.score.repeats import agreement
 
 TOKENS = 16
 

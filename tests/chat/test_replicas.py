@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from scripted_server import FREE, GREEDY, Server, frame, user
 
-from bench_lib import chat
-from bench_lib.chat.base import BudgetSpent, TransportError
 from bench_lib.chat.preflight import canary, preflight
 from bench_lib.chat.replicas import Replicas, beginning
-from bench_lib.chat.settings import EndpointSettings
 from bench_lib.errors import BenchError
+from bench_lib.messages.chat import BudgetSpent, TransportError
+from bench_lib.messages.settings import EndpointSettings
+from bench_lib.opening import chat
 
 QUICK = {"backoff_s": 0.001, "timeout_s": 2.0, "max_wait_s": 0.5, "retries": 1}
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_server import FREE, GREEDY, Server, connect, frame, user
 
-from bench_lib.chat.base import BudgetSpent, ChatError, RequestRefused, TransportError
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.reply_stream import Fault, collect, events
 from bench_lib.chat.transport import retry_after_s
+from bench_lib.messages.chat import BudgetSpent, ChatError, RequestRefused, TransportError
 
 HTML = "<html><body>502 Bad Gateway</body></html>"
 DELTA = json.dumps({"choices": [{"delta": {"content": "part"}, "finish_reason": None}]})

@@ -10,10 +10,10 @@ import traceback
 import pytest
 from scripted_server import FREE, GREEDY, Server, connect, user
 
-from bench_lib.chat.base import ChatError
 from bench_lib.chat.cache import CachedChat
-from bench_lib.chat.redact import redacted
 from bench_lib.errors import BenchError
+from bench_lib.messages.chat import ChatError
+from bench_lib.messages.redact import redacted
 
 KEY = "sk-planted0123456789abcdefSECRET"
 

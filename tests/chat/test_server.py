@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from scripted_server import FREE, GREEDY, Server, connect, frame, raw, user, whole
 
-from bench_lib.chat.base import RequestRefused, TransportError
 from bench_lib.chat.preflight import preflight
 from bench_lib.chat.server import served, servers
 from bench_lib.errors import BenchError
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.messages.chat import RequestRefused, TransportError
+from bench_lib.params.evaluate import EvalParams
 
 LINE = (
     'vllm:cache_config_info{{block_size="16",cache_dtype="auto",enable_prefix_caching="True",'

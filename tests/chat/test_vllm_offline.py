@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from scripted_server import FREE, GREEDY, frame, user
 
-from bench_lib import chat
-from bench_lib.chat.base import ChatError, Contract, Frames, Message, Text
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation
+from bench_lib.messages.chat import ChatError, Contract, Frames, Message, Text
+from bench_lib.opening import chat
 
 
 class Tokenizer:

@@ -15,9 +15,10 @@ from scripted_server import Exchange, Server
 from test_robustness import HTML, PASSING
 
 from bench_lib import report
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
-from bench_lib.report import data, render
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
+from bench_lib.readings import material
+from bench_lib.report import render
 from bench_lib.schema import Response
 
 QUICK = {"backoff_s": 0.001, "timeout_s": 20.0, "max_wait_s": 0.5, "retries": 3, "concurrency": 4}
@@ -85,7 +86,7 @@ def check_whole(job: Evaluation, whole: dict, handler: Counting) -> None:
     kept = [r for r in job.run.read("responses") if r["status"] not in ("error", "not_run")]
     assert len(kept) == len({Response.model_validate(r).key for r in kept}) == len(whole)
     assert set(handler.answered.values()) == {1}, "an answered request was sent again"
-    render.save(data.gather(job))
+    render.save(material.gather(job))
 
 
 @pytest.mark.parametrize("name", [n for n in PASSING if n != "hangs up"])
@@ -120,7 +121,7 @@ def test_what_does_not_pass_ends_in_statuses_and_is_asked_again(
         assert found["error"] > 0
         assert sum(found.values()) == len(whole)
         assert all(r.error for r in broken.responses() if r.status == "error")
-        page = render.page(data.gather(broken))
+        page = render.page(material.gather(broken))
         assert f"{found['error']:,} of {len(whole):,} asks ended in an error" in page
         handler.fault = lambda e, n: None
         job = evaluated(server, outputs)
@@ -180,9 +181,9 @@ def test_no_key_is_in_anything_a_run_writes(
     outputs: Path, whole: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted in the environment and echoed by the server in replies and errors."""
-    from bench_lib.judging import Judging
-    from bench_lib.params_scores import JudgeParams
-    from bench_lib.report import judge_page
+    from bench_lib.judge import page as judge_page
+    from bench_lib.judge.job import Judging
+    from bench_lib.params.readings import JudgeParams
 
     key, home = "sk-planted0123456789abcdefSECRET", str(Path.home())
     monkeypatch.setenv("TEST_RUN_KEY", key)
@@ -198,7 +199,7 @@ def test_no_key_is_in_anything_a_run_writes(
     with Server(Counting(echo)) as server:
         job = evaluated(server, outputs, key_env="TEST_RUN_KEY")
         assert server.headers[0]["Authorization"] == f"Bearer {key}"
-        render.save(data.gather(job))
+        render.save(material.gather(job))
         judging = Judging.open(JudgeParams(run=job.run.folder.name))
         judging.execute(progress=False)
         judge_page.write(judging)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bench_lib.dollhouse.picture import Group, Picture
-from bench_lib.dollhouse.world import World
+from bench_lib.dollhouse.world.picture import Group, Picture
+from bench_lib.dollhouse.world.world import World
 from bench_lib.schema import Candidate, Probe
 
 AFTER = {"open": "open", "close": "closed", "fill": "full", "pour": "empty",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from bench_lib import ask, prompts
-from bench_lib.dollhouse import library
-from bench_lib.dollhouse.observer import respond
-from bench_lib.dollhouse.picture import Picture
-from bench_lib.dollhouse.world import World
+from bench_lib import prompts
+from bench_lib.asks import ask
+from bench_lib.dollhouse.ideal.observer import respond
+from bench_lib.dollhouse.world import library
+from bench_lib.dollhouse.world.picture import Picture
+from bench_lib.dollhouse.world.world import World
+from bench_lib.replies.gate import gate
+from bench_lib.replies.parse import Parsed, parse
 from bench_lib.schema import Candidate, Probe, Trajectory
-from bench_lib.score.gate import gate
-from bench_lib.score.parse import Parsed, parse
 from bench_lib.tasks import APM_BENCH
 
 PROMPTS = prompts.load("apm")

@@ -8,16 +8,17 @@ from collections import Counter
 import pytest
 from house_worlds import shown, told
 
-from bench_lib.dollhouse import arena_rules, grading, library
-from bench_lib.dollhouse.arena_sentences import Watch
-from bench_lib.dollhouse.grammar import Item, read
-from bench_lib.dollhouse.lore import lore, store
-from bench_lib.dollhouse.recall import gather
-from bench_lib.dollhouse.rules import holds
-from bench_lib.dollhouse.sentences import CannotTell
-from bench_lib.dollhouse.world import World
+from bench_lib.benches.arena.scores import GAP_S, WAIT_S
+from bench_lib.dollhouse.ideal import arena_rules, grading
+from bench_lib.dollhouse.ideal.recall import gather
+from bench_lib.dollhouse.ideal.rules import holds
+from bench_lib.dollhouse.world import library
+from bench_lib.dollhouse.world.arena_sentences import Watch
+from bench_lib.dollhouse.world.grammar import Item, read
+from bench_lib.dollhouse.world.lore import lore, store
+from bench_lib.dollhouse.world.sentences import CannotTell
+from bench_lib.dollhouse.world.world import World
 from bench_lib.schema import Candidate, Trajectory, clock
-from bench_lib.score.arena import GAP_S, WAIT_S
 from bench_lib.sources.check import check
 from bench_lib.tasks import STREAM_ARENA
 

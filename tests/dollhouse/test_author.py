@@ -9,8 +9,8 @@ from house_second_route import Route
 from house_worlds import composed
 
 from bench_lib import sources
-from bench_lib.dollhouse import author, library
-from bench_lib.dollhouse.draft import Brief
+from bench_lib.dollhouse.world import author, library
+from bench_lib.dollhouse.world.draft import Brief
 from bench_lib.schema import Candidate
 from bench_lib.sources.check import check
 from bench_lib.tasks import APM_BENCH

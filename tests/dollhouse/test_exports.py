@@ -10,11 +10,11 @@ from pathlib import Path
 import av
 import pytest
 
-from bench_lib.dollhouse import export_egolife, export_hd_epic, library, pieces
-from bench_lib.dollhouse.render import Look
-from bench_lib.dollhouse.world import World
+from bench_lib.dollhouse.world import export_egolife, export_hd_epic, library, pieces
+from bench_lib.dollhouse.world.render import Look
+from bench_lib.dollhouse.world.world import World
 from bench_lib.schema import Trajectory
-from bench_lib.sources import captions
+from bench_lib.video import captions
 
 LOOK = Look(fps=1, size=112, strip=False)
 

@@ -8,9 +8,9 @@ import pytest
 from house_worlds import answered, composed, oracle
 
 from bench_lib import prompts
-from bench_lib.chat.base import ContractBroken
-from bench_lib.dollhouse.observer import IdealChat
-from bench_lib.methods.base import Generation
+from bench_lib.dollhouse.ideal.observer import IdealChat
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import ContractBroken
 from bench_lib.schema import Candidate, Probe, Response, Trajectory
 from bench_lib.score.cases import apm_cases
 from bench_lib.tasks import APM_BENCH

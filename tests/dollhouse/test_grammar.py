@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_lib.dollhouse import grammar as g
-from bench_lib.dollhouse import sentences, words
+from bench_lib.dollhouse.world import grammar as g
+from bench_lib.dollhouse.world import sentences, words
 
 ITEMS = st.builds(
     g.Item, st.sampled_from(words.COLOURS), st.sampled_from(words.KINDS), st.integers(1, 4)

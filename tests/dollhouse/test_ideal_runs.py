@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 from bench_lib.schema import Response
 from bench_lib.tasks import APM_BENCH
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bench_lib.dollhouse import lookalike, render, rooms
-from bench_lib.dollhouse.grammar import Item
-from bench_lib.dollhouse.render import Look
-from bench_lib.dollhouse.world import Plan, build
+from bench_lib.dollhouse.ideal import lookalike
+from bench_lib.dollhouse.world import render, rooms
+from bench_lib.dollhouse.world.grammar import Item
+from bench_lib.dollhouse.world.render import Look
+from bench_lib.dollhouse.world.world import Plan, build
 
 
 def test_crops_of_things_are_named_and_bare_ones_are_not() -> None:

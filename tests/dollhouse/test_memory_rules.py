@@ -7,11 +7,11 @@ import json
 import pytest
 from house_worlds import composed, history, oracle, texts
 
-from bench_lib.dollhouse.grammar import read
-from bench_lib.dollhouse.observer import respond
-from bench_lib.dollhouse.sentences import Fact
+from bench_lib.dollhouse.ideal.observer import respond
+from bench_lib.dollhouse.world.grammar import read
+from bench_lib.dollhouse.world.sentences import Fact
 from bench_lib.methods.oasis import search_of
-from bench_lib.score.parse import parse
+from bench_lib.replies.parse import parse
 from bench_lib.tasks import APM_BENCH
 
 

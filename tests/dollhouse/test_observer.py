@@ -15,16 +15,17 @@ import pytest
 from house_worlds import answered, composed, history, oracle, shown, texts, told
 
 from bench_lib import prompts
-from bench_lib.chat.base import Contract, Frames, Message, RequestRefused, Text
-from bench_lib.dollhouse import render, replies
-from bench_lib.dollhouse.grammar import read
-from bench_lib.dollhouse.observer import IdealChat
-from bench_lib.dollhouse.render import Look
-from bench_lib.dollhouse.sentences import CannotTell, Did, Register
-from bench_lib.methods.base import Generation
-from bench_lib.score.parse import parse
-from bench_lib.stream import ArrayFrame
+from bench_lib.dollhouse.ideal import replies
+from bench_lib.dollhouse.ideal.observer import IdealChat
+from bench_lib.dollhouse.world import render
+from bench_lib.dollhouse.world.grammar import read
+from bench_lib.dollhouse.world.render import Look
+from bench_lib.dollhouse.world.sentences import CannotTell, Did, Register
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import Contract, Frames, Message, RequestRefused, Text
+from bench_lib.replies.parse import parse
 from bench_lib.tasks import APM_BENCH
+from bench_lib.video.stream import ArrayFrame
 
 
 def _asks(name: str, seeds: range):  # type: ignore[no-untyped-def]
@@ -199,7 +200,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The HTTP observer, started in an empty folder with an empty cache."""
     empty = tmp_path_factory.mktemp("empty")
     env = {**os.environ, "BENCH_CACHE": str(empty / "cache"), "HOME": str(empty)}
-    command = [sys.executable, "-m", "bench_lib.dollhouse.serve", "--port", "0"]
+    command = [sys.executable, "-m", "bench_lib.dollhouse.ideal.serve", "--port", "0"]
     process = subprocess.Popen(command, cwd=empty, env=env, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -214,7 +215,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_over_http_it_answers_as_in_process(address: str) -> None:
     from bench_lib.chat.endpoint import Endpoint
-    from bench_lib.chat.settings import EndpointSettings
+    from bench_lib.messages.settings import EndpointSettings
 
     here = IdealChat()
     settings = EndpointSettings(send_contract=True, image_format="jpeg", quality=75)

@@ -12,9 +12,9 @@ import av
 import numpy as np
 import pytest
 
-from bench_lib.dollhouse import library, render, sound, strip
-from bench_lib.dollhouse.render import Look
-from bench_lib.dollhouse.world import SMALL, World, build
+from bench_lib.dollhouse.world import library, render, sound, strip
+from bench_lib.dollhouse.world.render import Look
+from bench_lib.dollhouse.world.world import SMALL, World, build
 
 _LOAD = """
 from bench_lib.sources import dollhouse

@@ -9,7 +9,7 @@ import pytest
 from house_worlds import answered, cut, oracle, shown
 
 from bench_lib import sources
-from bench_lib.dollhouse import library
+from bench_lib.dollhouse.world import library
 from bench_lib.errors import BenchError
 from bench_lib.sources import dollhouse
 from bench_lib.sources.check import check

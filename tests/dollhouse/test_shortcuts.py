@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 from house_shortcuts import bag_of_words, by_number, letter_prior, mcq
 
-from bench_lib.dollhouse import author, library
+from bench_lib.dollhouse.world import author, library
 from bench_lib.schema import Candidate, Probe
 
 POINTS = 0.03

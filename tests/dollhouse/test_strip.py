@@ -13,10 +13,10 @@ from house_worlds import composed
 from numpy.typing import NDArray
 from PIL import Image
 
-from bench_lib.dollhouse import render, strip
-from bench_lib.dollhouse.grammar import Item
-from bench_lib.dollhouse.picture import Group, Picture
-from bench_lib.dollhouse.render import Look
+from bench_lib.dollhouse.world import render, strip
+from bench_lib.dollhouse.world.grammar import Item
+from bench_lib.dollhouse.world.picture import Group, Picture
+from bench_lib.dollhouse.world.render import Look
 
 SIZES = (720, 448, 392, 308, 252, 224, 168, 140, 112)
 

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from bench_lib.backbones import hf_compat
-from bench_lib.dollhouse import tiny, train, train_publish, train_vision
-from bench_lib.dollhouse.train_layout import Clerk
-from bench_lib.dollhouse.train_loop import Stage, fit
-from bench_lib.dollhouse.train_scenes import scenes
-from bench_lib.dollhouse.train_stories import Library
-from bench_lib.dollhouse.train_text import Bank
-from bench_lib.dollhouse.train_words import FIELDS, cells, tokens_of
-from bench_lib.dollhouse.world import SMALL, build
+from bench_lib.dollhouse.training import publish, tiny, train, vision
+from bench_lib.dollhouse.training.layout import Clerk
+from bench_lib.dollhouse.training.loop import Stage, fit
+from bench_lib.dollhouse.training.scenes import scenes
+from bench_lib.dollhouse.training.stories import Library
+from bench_lib.dollhouse.training.text import Bank
+from bench_lib.dollhouse.training.words import FIELDS, cells, tokens_of
+from bench_lib.dollhouse.world.world import SMALL, build
 
 
 def _marks(folder: Path, stage: str) -> list[dict[str, Any]]:
@@ -49,9 +49,9 @@ def test_the_story_stage_lowers_its_loss(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_tower_learns_to_say_what_is_there(tmp_path: Path) -> None:
     model, tokenizer = train.blank(1)
-    readout = train_vision.Readout(tokenizer, model.get_input_embeddings().weight)
+    readout = vision.Readout(tokenizer, model.get_input_embeddings().weight)
     tower = model.model.visual
-    step = train_vision.steps(train_vision.opened(model, tokenizer), readout, 1, 6)
+    step = vision.steps(vision.opened(model, tokenizer), readout, 1, 6)
     before = float(step(999)[0])
     fit(Stage("vision", 24, 2e-3), tmp_path, tower, tower.parameters(), step)
     assert float(step(999)[0]) < 0.9 * before
@@ -138,7 +138,7 @@ def test_the_command_runs_all_stages_and_then_has_nothing_left_to_do(
         train.main()
         lines = (tmp_path / "log.jsonl").read_text().splitlines()
         assert [json.loads(line)["stage"] for line in lines] == list(train.STAGES)
-    seen = train_publish.assembled(tmp_path, 42).model.language_model.state_dict()
+    seen = publish.assembled(tmp_path, 42).model.language_model.state_dict()
     kept = torch.load(tmp_path / "seen.pt", weights_only=True)["model"]
     assert all(torch.equal(seen[name], weights) for name, weights in kept.items())
 
@@ -146,11 +146,11 @@ def test_the_command_runs_all_stages_and_then_has_nothing_left_to_do(
 def test_published_weights_are_small_and_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_lib import backbones
+    from bench_lib.opening import backbones
 
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     target = tmp_path / "model.safetensors"
-    size = train_publish.publish(tmp_path / "nothing trained", target, 42)
+    size = publish.publish(tmp_path / "nothing trained", target, 42)
     assert 4e6 < size <= 10e6
     monkeypatch.setattr(tiny, "WEIGHTS", target)
     loaded = backbones.load("tiny", device="cpu")

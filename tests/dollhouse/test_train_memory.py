@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_lib.dollhouse import tiny
-from bench_lib.dollhouse.train_check import PAIRS, answers, estimate_of, gain, unseen
+from bench_lib.dollhouse.training import tiny
+from bench_lib.evaluate.tiny_check import PAIRS, answers, estimate_of, gain, unseen
 
 
 @pytest.mark.slow

@@ -10,21 +10,23 @@ import numpy as np
 import pytest
 import torch
 
-from bench_lib import backbones, prompts
+from bench_lib import prompts
 from bench_lib.backbones.base import Backbone
 from bench_lib.chat.local import LocalChat
-from bench_lib.dollhouse import train, train_lessons, train_letters, train_stories
-from bench_lib.dollhouse.grammar import value
-from bench_lib.dollhouse.train_layout import METHODS, Clerk, layout
-from bench_lib.dollhouse.train_packs import Teacher
-from bench_lib.dollhouse.train_rows import Row, batch, pack, row
-from bench_lib.dollhouse.train_text import Bank, shown, states_of
-from bench_lib.dollhouse.train_watch import Watch
-from bench_lib.dollhouse.train_words import CELLS, SLOT_CELLS
-from bench_lib.dollhouse.words import SLOTS
-from bench_lib.methods.base import Query
-from bench_lib.score.parse import parse
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.dollhouse.training import lessons, stories, train
+from bench_lib.dollhouse.training import letters as train_letters
+from bench_lib.dollhouse.training.layout import METHODS, Clerk, layout
+from bench_lib.dollhouse.training.packs import Teacher
+from bench_lib.dollhouse.training.rows import Row, batch, pack, row
+from bench_lib.dollhouse.training.text import Bank, shown, states_of
+from bench_lib.dollhouse.training.watch import Watch
+from bench_lib.dollhouse.training.words import CELLS, SLOT_CELLS
+from bench_lib.dollhouse.world.grammar import value
+from bench_lib.dollhouse.world.words import SLOTS
+from bench_lib.exchange import Query
+from bench_lib.opening import backbones
+from bench_lib.replies.parse import parse
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def clerk(model: Backbone) -> Clerk:
 
 @pytest.fixture(scope="module")
 def teacher(clerk: Clerk) -> Teacher:
-    library = train_stories.Library(Bank(clerk.tokenizer), 3)
+    library = stories.Library(Bank(clerk.tokenizer), 3)
     return Teacher(clerk, prompts.load("compact"), library)
 
 
@@ -48,7 +50,7 @@ def test_a_training_prompt_is_what_the_method_shows(
     model: Backbone, teacher: Teacher, name: str
 ) -> None:
     """Ids and positions, token for token, as the real model would be given them."""
-    story = train_stories.now(np.random.default_rng(3), teacher.library, name)
+    story = stories.now(np.random.default_rng(3), teacher.library, name)
     query = Query("What do I do now?", story.session, story.cutoff_s, system="Reply.")
     x, places = layout(teacher.clerk, name, story.feeds)(query)
     method: Any = METHODS[name]().attach(LocalChat(model))
@@ -75,7 +77,7 @@ def test_a_pack_costs_what_its_rows_cost(model: Backbone, clerk: Clerk, teacher:
     """Branches see the common beginning and themselves; the control looks across."""
     rng = np.random.default_rng(5)
     model, _ = train.blank(1)
-    story = train_stories.now(rng, teacher.library, "simplestream")
+    story = stories.now(rng, teacher.library, "simplestream")
     asked = layout(clerk, "simplestream", story.feeds)
     rows: list[Row] = []
     for question, reply in (("What is far left now?", "the red cup"), ("Who is here?", "a boy")):
@@ -98,9 +100,9 @@ def test_lessons_are_true_and_have_four_different_options(teacher: Teacher) -> N
     rng = np.random.default_rng(7)
     kinds: set[str] = set()
     for _ in range(40):
-        for tell, ask in ((train_stories.now, "now"), (train_stories.recall, "earlier")):
+        for tell, ask in ((stories.now, "now"), (stories.recall, "earlier")):
             story = tell(rng, teacher.library)
-            asker = train_lessons.Asker(rng, story)
+            asker = lessons.Asker(rng, story)
             for lesson in filter(None, getattr(asker, ask)()):
                 kinds.add(lesson.kind)
                 if lesson.wrong:
@@ -116,7 +118,7 @@ def test_lessons_are_true_and_have_four_different_options(teacher: Teacher) -> N
                     assert int(lesson.right) == sum(map(int, re.findall(r"\d", lesson.seen)))
                 if lesson.kind == "STU-how":
                     one, other = (SLOTS.index(place) for place in lesson.seen.split(", "))
-                    assert train_lessons.relation(one, other) == lesson.right
+                    assert lessons.relation(one, other) == lesson.right
                 if lesson.kind == "STU-what":
                     slot = SLOTS.index(lesson.seen.split(", ")[1])
                     placed = story.scenes[-1].picture.placed()
@@ -131,9 +133,9 @@ def test_lessons_are_true_and_have_four_different_options(teacher: Teacher) -> N
 def test_a_caption_names_every_place_and_all_that_is_there(teacher: Teacher) -> None:
     rng = np.random.default_rng(11)
     for _ in range(10):
-        story = train_stories.now(rng, teacher.library, frames=1)
+        story = stories.now(rng, teacher.library, frames=1)
         assert len(story.feeds[0].frames) == 1
-        text = train_lessons.Asker(rng, story).caption().right
+        text = lessons.Asker(rng, story).caption().right
         picture = story.scenes[-1].picture
         for group in picture.placed():
             thing = value("item", group.item)
@@ -147,7 +149,7 @@ def test_a_caption_names_every_place_and_all_that_is_there(teacher: Teacher) -> 
     [(0, 2, "left of"), (5, 3, "right of"), (0, 3, "behind"), (4, 1, "in front of"), (0, 4, "")],
 )
 def test_relations_are_those_of_the_picture(one: int, other: int, how: str) -> None:
-    assert train_lessons.relation(one, other) == how
+    assert lessons.relation(one, other) == how
 
 
 def test_a_named_place_is_looked_for_where_it_stands(clerk: Clerk) -> None:
@@ -193,12 +195,12 @@ def test_every_option_is_looked_up_once(clerk: Clerk) -> None:
 
 
 def test_training_worlds_are_in_no_set() -> None:
-    from bench_lib.dollhouse.library import LARGE, SETS
-    from bench_lib.dollhouse.train_check import FIRST_SEED
+    from bench_lib.dollhouse.world.library import LARGE, SETS
+    from bench_lib.evaluate.tiny_check import FIRST_SEED
 
     assert LARGE
     most = max(max(s.seeds) for s in SETS.values()) + 40_000
-    trained = train_stories.FIRST_SEED
+    trained = stories.FIRST_SEED
     assert most < FIRST_SEED < trained
     assert trained > FIRST_SEED + 1_000
     assert train.SPOKEN_WORLDS < 10_000
@@ -208,9 +210,9 @@ def test_attention_is_aimed_at_the_shots_that_show_the_answer(
     clerk: Clerk, teacher: Teacher
 ) -> None:
     rng = np.random.default_rng(12)
-    story = train_stories.recall(rng, teacher.library, "raw_video")
+    story = stories.recall(rng, teacher.library, "raw_video")
     while len(story.scenes) < 3:
-        story = train_stories.recall(rng, teacher.library, "raw_video")
+        story = stories.recall(rng, teacher.library, "raw_video")
     asked = layout(clerk, "raw_video", story.feeds)
     query = Query("Who was there?", story.session, story.cutoff_s, system="Reply.")
     told = row(asked(query), clerk.tokenize("the boy"), shots=(story.scenes[0].code,))

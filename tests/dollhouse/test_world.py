@@ -10,16 +10,16 @@ from itertools import pairwise
 
 import pytest
 
-from bench_lib.dollhouse import render, words
-from bench_lib.dollhouse.camera import Film
-from bench_lib.dollhouse.picture import MOST_GROUPS
-from bench_lib.dollhouse.render import Look
-from bench_lib.dollhouse.world import SMALL, Plan, build
+from bench_lib.dollhouse.world import render, words
+from bench_lib.dollhouse.world.camera import Film
+from bench_lib.dollhouse.world.picture import MOST_GROUPS
+from bench_lib.dollhouse.world.render import Look
+from bench_lib.dollhouse.world.world import SMALL, Plan, build
 
 SEEDS = range(40)
 _PRINT = """
 import hashlib
-from bench_lib.dollhouse import library
+from bench_lib.dollhouse.world import library
 for name in ("default", "small"):
     for seed in (0, 7):
         world, trajectory = library.compose(library.find(name), name, seed)

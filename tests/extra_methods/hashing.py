@@ -13,9 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from bench_lib.exchange import Generation, Note, Query, Reply
 from bench_lib.measure import count
-from bench_lib.methods.base import Generation, Method, Note, Query, Reply
-from bench_lib.stream import Clip, SessionInfo
+from bench_lib.memories.method import Method
+from bench_lib.video.stream import Clip, SessionInfo
 
 _calls: dict[str, int] = {}
 _lock = threading.Lock()

@@ -9,11 +9,12 @@ from typing import Any
 from arena_walk import GENERATION, arena, clips, info, right
 
 from bench_lib import methods
-from bench_lib.chat.base import Chat
-from bench_lib.dollhouse.observer import IdealChat
-from bench_lib.methods.base import Alert, Method, Note, Query
+from bench_lib.dollhouse.ideal.observer import IdealChat
+from bench_lib.exchange import Alert, Note, Query
+from bench_lib.memories.method import Method
+from bench_lib.messages.chat import Chat
 from bench_lib.schema import Candidate
-from bench_lib.score.timing import WINDOW
+from bench_lib.tasks import WINDOW
 
 FILM_S = 150
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench_lib.chat.base import Frames, Message, Text
 from bench_lib.chat.recorded import ScriptedChat
-from bench_lib.methods.base import Generation, Method, Note, Query
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.exchange import Generation, Note, Query
+from bench_lib.memories.method import Method
+from bench_lib.messages.chat import Frames, Message, Text
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 WALL_S = 10 * 3600.0
 SIZE = (8, 12)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from bench_lib import methods
-from bench_lib.chat.base import Chat, ChatReply, Contract, Frames, Message, Sound, Text
-from bench_lib.chat.contract import checked
-from bench_lib.methods.base import Generation, Method, Query, Reply
+from bench_lib.exchange import Generation, Query, Reply
+from bench_lib.memories.method import Method
+from bench_lib.messages.chat import Chat, ChatReply, Contract, Frames, Message, Sound, Text
+from bench_lib.messages.contract import checked
 from bench_lib.schema import Caption
-from bench_lib.stream import SAMPLE_RATE, ArrayFrame, Clip, SessionInfo
+from bench_lib.video.stream import SAMPLE_RATE, ArrayFrame, Clip, SessionInfo
 
 WALL_S = 10 * 3600.0
 SIZE = (8, 12)

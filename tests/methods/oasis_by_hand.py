@@ -9,8 +9,8 @@ import numpy as np
 from by_hand import chat, script, session
 
 from bench_lib import methods
-from bench_lib.chat.base import Chat, ChatReply
-from bench_lib.methods.base import Query, Reply
+from bench_lib.exchange import Query, Reply
+from bench_lib.messages.chat import Chat, ChatReply
 from bench_lib.methods.oasis import Oasis
 
 SMALL = {"now_frames": 2, "buffer_frames": 4, "frames_per_node": 2}

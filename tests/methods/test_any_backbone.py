@@ -10,12 +10,13 @@ import pytest
 import released
 import yaml
 
-from bench_lib import backbones, methods, paths
+from bench_lib import methods, paths
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
-from bench_lib.methods.checks import trial as trials
-from bench_lib.methods.checks.trial import Trial, Viewing
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.checks import trial as trials
+from bench_lib.evaluate.checks.trial import Trial, Viewing
+from bench_lib.opening import backbones
+from bench_lib.params.evaluate import EvalParams
 
 FAMILIES = ("tiny-untrained", "tiny-qwen3", "qwen2_vl", "siglip_qwen2", "llava_onevision")
 NAMES = [name for name in methods.available() if methods.find(name).model == "backbone"]

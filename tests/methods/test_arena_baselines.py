@@ -16,10 +16,10 @@ from arena_walk import arena
 from live import times
 
 from bench_lib import methods, paths
-from bench_lib.chat.base import Chat, Frames, Sound
-from bench_lib.dollhouse.observer import IdealChat
+from bench_lib.dollhouse.ideal.observer import IdealChat
+from bench_lib.messages.chat import Chat, Frames, Sound
 from bench_lib.methods.worker import Worker
-from bench_lib.params import EvalParams
+from bench_lib.params.evaluate import EvalParams
 
 ARENA = ("offline_mllm", "aura", "minicpm_o", "thinkstream", "vst", "streamforest", "streammind")
 CAPTIONS = {"speech": "captions"}
@@ -178,7 +178,7 @@ def test_a_preset_of_the_paper_can_be_used_and_says_where_each_value_is_from(nam
     assert len(bare) <= 9  # those that a line above them covers
     kind = params.backbone.partition(":")[0]
     if kind == "endpoint":
-        from bench_lib import chat
+        from bench_lib.opening import chat
 
         model: Chat = chat.open(params.backbone, **params.backbone_args)
         assert built.attach(model).frame_size((1080, 1920))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from live import SIZE, Spy, ask, begun, clips, line, show, times, turns
 
-from bench_lib.chat.base import Frames
+from bench_lib.exchange import Note
+from bench_lib.messages.chat import Frames
 from bench_lib.methods.aura import SILENT, said
-from bench_lib.methods.base import Note
-from bench_lib.score.parse import parse
-from bench_lib.stream import Clip
+from bench_lib.replies.parse import parse
+from bench_lib.video.stream import Clip
 
 
 def aura(answer="fine", **args):

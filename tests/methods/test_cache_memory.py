@@ -18,21 +18,23 @@ from engine_runs import answers, walk
 from synthetic import household
 from token_laws import QUERY, SHORT, begun, film, logits, session
 
-from bench_lib import backbones, methods
-from bench_lib.answer import MAX_NEW_TOKENS
+from bench_lib import methods
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.chunk import chunk
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Built, Prompt, Visual
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods import cache_memory
-from bench_lib.methods.base import Method, Note
-from bench_lib.methods.cache_memory import CacheMemory, best
-from bench_lib.methods.state import leaves
-from bench_lib.params import EvalParams
+from bench_lib.memories import cache_memory
+from bench_lib.memories.cache_memory import CacheMemory, best
+from bench_lib.memories.method import Method
+from bench_lib.opening import backbones
+from bench_lib.params.evaluate import EvalParams
 from bench_lib.schema import Trajectory
-from bench_lib.stream import Clip
+from bench_lib.state.walk import leaves
+from bench_lib.tasks import MAX_NEW_TOKENS
+from bench_lib.video.stream import Clip
 
 SMALL: dict[str, dict[str, Any]] = {
     "hermes": {"kv_size": 100, "clip_frames": 8},

@@ -11,9 +11,9 @@ import pytest
 
 from bench_lib import methods
 from bench_lib.errors import BenchError
-from bench_lib.methods import checks
-from bench_lib.methods.checks.trial import Mirror, Trial, Viewing, picture
-from bench_lib.methods.drafts import TEMPLATE, draft
+from bench_lib.evaluate import checks
+from bench_lib.evaluate.checks.trial import Mirror, Trial, Viewing, picture
+from bench_lib.evaluate.drafts import TEMPLATE, draft
 
 OWN_PROCESS = "a new process answers the same"
 

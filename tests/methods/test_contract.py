@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bench_lib import methods
-from bench_lib.methods import checks
-from bench_lib.methods.checks.memory import in_new_process
-from bench_lib.methods.checks.trial import Trial
+from bench_lib.evaluate import checks
+from bench_lib.evaluate.checks.memory import in_new_process
+from bench_lib.evaluate.checks.trial import Trial
 
 OWN_PROCESS = "a new process answers the same"
 NAMES = methods.available()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oasis_by_hand import Joining, vector
 
-from bench_lib.methods.event_forest import (
+from bench_lib.memories.event_forest import (
     At,
     Forest,
     Keyframe,
@@ -25,7 +25,7 @@ from bench_lib.methods.event_forest import (
     with_leaf,
 )
 from bench_lib.methods.oasis import Oasis
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 RELEASE = json.loads((Path(__file__).parent / "releases" / "oasis.json").read_text())
 

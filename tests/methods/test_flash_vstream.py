@@ -13,13 +13,14 @@ import torch
 from synthetic import household
 from token_laws import QUERY, SHORT, begun, film, logits, session
 
-from bench_lib import backbones, methods
+from bench_lib import methods
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
+from bench_lib.memories.parts import kmeans
 from bench_lib.methods import flash_vstream as fv
-from bench_lib.methods.parts import kmeans
-from bench_lib.stream import ArrayFrame, Clip
+from bench_lib.opening import backbones
+from bench_lib.video.stream import ArrayFrame, Clip
 
 NAME = "flash_vstream"
 SMALL = {"temporal_length": 12, "spatial_length": 6, "bank_frames": 24}

@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench_lib.memories.parts import kmeans, pace
 from bench_lib.methods import flash_vstream as fv
 from bench_lib.methods.flash_vstream import Context, Flash, FlashVstream, View
-from bench_lib.methods.parts import kmeans, pace
 
 OFFICIAL = json.loads((Path(__file__).parent / "vectors" / "flash_vstream.json").read_text())
 

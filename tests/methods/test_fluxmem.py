@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_lib import backbones, methods
+from bench_lib import methods
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation, Note, Query
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation, Note, Query
 from bench_lib.methods.fluxmem import Fluxmem
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.opening import backbones
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 SIDE = 112
 WALL_S = 10 * 3600.0
@@ -306,8 +307,9 @@ def test_hardly_anything_seen_is_answered(backbone: Backbone, seconds: int) -> N
 LOAD = """
 import json, sys, numpy as np
 from pathlib import Path
-from bench_lib import backbones, methods
-from bench_lib.methods.base import Generation, Query
+from bench_lib import methods
+from bench_lib.opening import backbones
+from bench_lib.exchange import Generation, Query
 query = Query("Where is the red cup?", session=0, cutoff_s=60.0, system="You see.")
 for folder, spec, args in json.load(sys.stdin):
     method = methods.load("fluxmem", **args).attach(backbones.load(spec, device="cpu"))

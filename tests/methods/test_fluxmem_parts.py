@@ -10,9 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from bench_lib.memories.token_memory import Group
 from bench_lib.methods import fluxmem
 from bench_lib.methods.fluxmem import Fluxmem
-from bench_lib.methods.token_memory import Group
 
 
 def moving(grids: int, lattice: tuple[int, int], width: int, seed: int, pace: float) -> np.ndarray:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from bench_lib import methods
 from bench_lib.errors import BenchError
-from bench_lib.methods import forms
-from bench_lib.methods.checks import forms as effects
-from bench_lib.methods.checks.trial import Trial
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.checks import forms as effects
+from bench_lib.evaluate.checks.trial import Trial
+from bench_lib.params.evaluate import EvalParams
+from bench_lib.state import forms
 
 LOCAL = [name for name in methods.available() if methods.find(name).model == "backbone"]
 BOUND = {"int8": 0.05, "fp8": 0.3}

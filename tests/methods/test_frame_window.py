@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_lib import methods
-from bench_lib.chat.base import ChatError, ChatReply, Text
 from bench_lib.chat.recorded import ScriptedChat
+from bench_lib.exchange import Generation, Note, Refused
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation, Note, Refused
-from bench_lib.methods.frame_window import joined, ordered, thin
+from bench_lib.memories.frame_window import joined, ordered, thin
+from bench_lib.messages.chat import ChatError, ChatReply, Text
 from bench_lib.schema import Option
 
 

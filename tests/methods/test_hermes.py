@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from token_laws import QUERY, SHORT, begun, film, logits, session
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Query, Reply
 from bench_lib.measure import counting
+from bench_lib.memories.cache_memory import CacheState, received
 from bench_lib.methods import hermes
-from bench_lib.methods.base import Query, Reply
-from bench_lib.methods.cache_memory import CacheState, received
 from bench_lib.methods.hermes import Hermes, bands, compacted, folded, said, scored, smoothed
+from bench_lib.opening import backbones
 from bench_lib.schema import Option
 
 RELEASE = json.loads(Path(__file__).with_name("vectors").joinpath("hermes.json").read_text())

@@ -12,12 +12,12 @@ import pytest
 import torch
 from token_laws import QUERY, begun, film, logits, session
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.errors import BenchError
-from bench_lib.methods.cache_memory import CacheState
+from bench_lib.memories.cache_memory import CacheState
 from bench_lib.methods.infinipot_v import InfinipotV, likeness, pooled
+from bench_lib.opening import backbones
 
 RELEASE = json.loads(Path(__file__).with_name("vectors").joinpath("infinipot_v.json").read_text())
 SMALL = {"fps": 1.0, "clip_frames": 4, "block_grids": 8, "keep_grids": 6}

@@ -6,12 +6,12 @@ import pytest
 from live import SIZE, Spy, ask, begun, clips, line, show, texts, times, turns
 
 from bench_lib import methods
-from bench_lib.chat.base import Sound
 from bench_lib.chat.cache import CachedChat
-from bench_lib.dollhouse.observer import IdealChat
+from bench_lib.dollhouse.ideal.observer import IdealChat
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note
+from bench_lib.messages.chat import Sound
 from bench_lib.methods.minicpm_o import spoken_of
 
 LISTEN, SPEAK = '{"action": "listen"}', '{"action": "speak", "text": "Now."}'

@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 from oasis_by_hand import SMALL, Joining, call, oasis, sent, turned
 
 from bench_lib import methods
-from bench_lib.chat.base import ChatReply, Text, TransportError
 from bench_lib.chat.recorded import ScriptedChat
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation
-from bench_lib.methods.event_forest import (
-    At,
-)
+from bench_lib.memories.event_forest import At
+from bench_lib.messages.chat import ChatReply, Text, TransportError
 from bench_lib.methods.oasis import Oasis, mistimed
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 
 def test_windows_at_two_frames_a_second():

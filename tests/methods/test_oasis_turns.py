@@ -9,11 +9,11 @@ import pytest
 from by_hand import asked, chat, frames_of, info, respond, script, session
 from oasis_by_hand import call, oasis, remembering, sent, turned
 
-from bench_lib.chat.base import Message, Text
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.recorded import ScriptedChat
+from bench_lib.exchange import Generation, Note, Query, Reply
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation, Note, Query, Reply
+from bench_lib.messages.chat import Message, Text
 from bench_lib.methods.oasis import Oasis, search_of
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from live import Spy, ask, begun, clips, line, show, times, turns
 
-from bench_lib.chat.base import Frames, Sound
-from bench_lib.methods.parts import speech
-from bench_lib.stream import Clip
+from bench_lib.memories.parts import speech
+from bench_lib.messages.chat import Frames, Sound
+from bench_lib.video.stream import Clip
 
 
 def offline(**args):

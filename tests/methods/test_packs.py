@@ -16,15 +16,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench_lib.engine.kept import States
 from bench_lib.errors import BenchError
+from bench_lib.evaluate.checks.trial import Mirror, Trial, Viewing, fingerprint_of, goes_on
 from bench_lib.measure import counting
-from bench_lib.methods import packs
-from bench_lib.methods import state as states
-from bench_lib.methods.checks.trial import Mirror, Trial, Viewing, fingerprint_of, goes_on
-from bench_lib.methods.packs import Shelf
-from bench_lib.methods.state import part
-from bench_lib.states import States
-from bench_lib.stream import EncodedFrame
+from bench_lib.state import packs
+from bench_lib.state import walk as states
+from bench_lib.state.packs import Shelf
+from bench_lib.state.walk import part
+from bench_lib.video.stream import EncodedFrame
 
 IDENTITY = {"method": "x"}
 EPISODE: Any = SimpleNamespace(trajectory=SimpleNamespace(id="T"), id="E", asks=())

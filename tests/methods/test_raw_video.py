@@ -14,8 +14,8 @@ from PIL import Image
 
 from bench_lib import methods
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Generation
-from bench_lib.stream import Clip, StoredFrame
+from bench_lib.exchange import Generation
+from bench_lib.video.stream import Clip, StoredFrame
 
 
 def raw_video(**args):

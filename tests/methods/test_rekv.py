@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from token_laws import QUERY, SHORT, begun, film, logits, session
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.backbones.generate import decode
 from bench_lib.backbones.prompt import Built, Prompt, Visual
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note
 from bench_lib.methods.rekv import Rekv, nearest_blocks, windowed
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.opening import backbones
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 RELEASE = json.loads(Path(__file__).with_name("vectors").joinpath("rekv.json").read_text())
 SMALL = {"fps": 1.0, "clip_frames": 8, "n_local": 250, "topk": 4}

@@ -11,12 +11,12 @@ from engine_runs import walk
 from synthetic import household
 
 from bench_lib import methods
+from bench_lib.evaluate.checks import trial as trials
+from bench_lib.evaluate.checks.trial import Trial, Viewing
+from bench_lib.exchange import Generation, Query, Reply
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation, Query, Reply
-from bench_lib.methods.checks import trial as trials
-from bench_lib.methods.checks.trial import Trial, Viewing
 from bench_lib.methods.streammind import StreamMind
-from bench_lib.stream import SessionInfo
+from bench_lib.video.stream import SessionInfo
 
 LOCAL = [name for name in methods.available() if methods.find(name).model == "backbone"]
 MESSAGE = [name for name in methods.available() if methods.find(name).model == "chat"]

@@ -7,7 +7,7 @@ from by_hand import asked, chat, clip, frames_of, info, respond, script, session
 
 from bench_lib import methods
 from bench_lib.errors import BenchError
-from bench_lib.methods.base import Note
+from bench_lib.exchange import Note
 
 
 def simplestream(**args):

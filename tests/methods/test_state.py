@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from bench_lib.errors import BenchError
-from bench_lib.methods import state as states
-from bench_lib.methods.state import part
-from bench_lib.stream import ArrayFrame, EncodedFrame, StoredFrame
+from bench_lib.state import walk as states
+from bench_lib.state.walk import part
+from bench_lib.video.stream import ArrayFrame, EncodedFrame, StoredFrame
 
 IDENTITY = {"method": "x"}
 

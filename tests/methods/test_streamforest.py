@@ -13,14 +13,16 @@ import torch
 from synthetic import household
 from token_laws import QUERY, SHORT, begun, film, logits, session
 
-from bench_lib import backbones, methods
+from bench_lib import methods
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note, Query
 from bench_lib.measure import counting
-from bench_lib.methods.base import Method, Note, Query
-from bench_lib.methods.parts.sincos import codes
+from bench_lib.memories.method import Method
+from bench_lib.memories.parts.sincos import codes
+from bench_lib.opening import backbones
 from bench_lib.schema import Caption
-from bench_lib.stream import Clip, SessionInfo
+from bench_lib.video.stream import Clip, SessionInfo
 
 NAME = "streamforest"
 SMALL = {"short_frames": 6, "short_tokens": 8, "event_window": 4, "frame_tokens": 4, "quota": 48}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from bench_lib.methods.parts import forest as trees
-from bench_lib.methods.parts import tome
-from bench_lib.methods.parts.forest import Event, Forest, Look, Plan
-from bench_lib.methods.parts.sincos import codes
+from bench_lib.memories.parts import forest as trees
+from bench_lib.memories.parts import tome
+from bench_lib.memories.parts.forest import Event, Forest, Look, Plan
+from bench_lib.memories.parts.sincos import codes
 
 OFFICIAL = json.loads((Path(__file__).parent / "vectors" / "streamforest.json").read_text())
 DIM, SIDE, HEADS, PERIOD = 32, 4, 4, 8

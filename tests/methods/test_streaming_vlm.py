@@ -8,11 +8,11 @@ import pytest
 import torch
 from token_laws import QUERY, begun, film, logits, session
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
 from bench_lib.methods.streaming_vlm import StreamingVlm
-from bench_lib.stream import Clip
+from bench_lib.opening import backbones
+from bench_lib.video.stream import Clip
 
 SMALL = {"fps": 1.0, "window_s": 8.0}
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from token_laws import QUERY, begun, film, logits, session
 
-from bench_lib import backbones
 from bench_lib.backbones.base import Backbone
 from bench_lib.backbones.cache import Cache
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
-from bench_lib.methods.cache_memory import CacheState
+from bench_lib.memories.cache_memory import CacheState
 from bench_lib.methods.streammem import Streammem, prototypes
+from bench_lib.opening import backbones
 
 SMALL = {"fps": 1.0, "kv_size": 100, "similarity": 2.0}
 

@@ -8,12 +8,12 @@ import pytest
 from by_hand import WALL_S, asked, chat, clip, frames_of, info, respond, script, session
 
 from bench_lib import methods
-from bench_lib.chat.base import ChatReply, RequestRefused, TransportError
 from bench_lib.chat.recorded import ScriptedChat
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note
-from bench_lib.methods.event_memory import memory_of
+from bench_lib.memories.event_memory import memory_of
+from bench_lib.messages.chat import ChatReply, RequestRefused, TransportError
 
 
 def summary(text: str) -> str:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live import Spy, ask, begun, clips, line, show, texts, times, turns
 
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note
 from bench_lib.methods.thinkstream import replayed, response
-from bench_lib.stream import ArrayFrame
+from bench_lib.video.stream import ArrayFrame
 
 QUIET = "<think>nothing new</think><silent>"
 

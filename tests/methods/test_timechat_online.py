@@ -13,11 +13,12 @@ import torch
 from synthetic import household
 from token_laws import QUERY, SHORT, begun, film, logits, session
 
-from bench_lib import backbones, methods
+from bench_lib import methods
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
 from bench_lib.methods.timechat_online import differs
+from bench_lib.opening import backbones
 
 NAME = "timechat_online"
 HARD = {"threshold": 0.98}

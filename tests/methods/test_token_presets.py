@@ -8,9 +8,10 @@ import pytest
 import yaml
 from token_laws import QUERY, SHORT, begun, film, session
 
-from bench_lib import backbones, methods, paths
+from bench_lib import methods, paths
 from bench_lib.measure import counting
-from bench_lib.params import EvalParams
+from bench_lib.opening import backbones
+from bench_lib.params.evaluate import EvalParams
 
 WORK = {
     "flash_vstream": ("grids_merged", "grids_dropped"),

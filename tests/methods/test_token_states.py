@@ -8,7 +8,7 @@ import pytest
 import token_laws as laws
 from token_laws import begun, film, session
 
-from bench_lib import backbones
+from bench_lib.opening import backbones
 
 FLASH = {"temporal_length": 12, "spatial_length": 6, "bank_frames": 24}
 FOREST = {"short_frames": 6, "short_tokens": 8, "event_window": 4, "frame_tokens": 4, "quota": 48}

@@ -12,8 +12,8 @@ from PIL import Image
 
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
-from bench_lib.methods.parts import tool_loop
-from bench_lib.streammind.search_tools import Result, SearchError
+from bench_lib.memories.parts import tool_loop
+from bench_lib.search.tools import Result, SearchError
 
 
 def call(name="text_search", **arguments):

@@ -13,13 +13,14 @@ import torch
 from synthetic import household
 from token_laws import QUERY, SHORT, begun, film, logits, session
 
-from bench_lib import backbones, methods
+from bench_lib import methods
 from bench_lib.backbones.base import Backbone
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
-from bench_lib.methods.parts import unlike
-from bench_lib.methods.token_memory import Group
+from bench_lib.memories.parts import unlike
+from bench_lib.memories.token_memory import Group
 from bench_lib.methods.video_salmonn_s import VideoSalmonnS
+from bench_lib.opening import backbones
 
 NAME = "video_salmonn_s"
 SMALL = {"memory_tokens": 96, "step": 32, "chunk_grids": 4, "lag": 48, "mini_batch": 32}

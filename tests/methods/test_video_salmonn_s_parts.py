@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from bench_lib.errors import BenchError
-from bench_lib.methods.parts import ttt, unlike
-from bench_lib.methods.parts.ttt import Batch, Fast, Layer, Pace
+from bench_lib.memories.parts import ttt, unlike
+from bench_lib.memories.parts.ttt import Batch, Fast, Layer, Pace
 
 OFFICIAL = json.loads((Path(__file__).parent / "vectors" / "video_salmonn_s.json").read_text())
 SHAPE = OFFICIAL["shape"]

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from live import Spy, ask, begun, clips, line, show, turns
 
 from bench_lib import methods
-from bench_lib.chat.base import ChatReply, Frames, Message, TransportError
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.recorded import ScriptedChat
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation, Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation, Note
+from bench_lib.messages.chat import ChatReply, Frames, Message, TransportError
 from bench_lib.methods.vst import FACTOR, Vst, cut, fitted, segments
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 RELEASE = json.loads((Path(__file__).parent / "releases" / "vst.json").read_text())
 SMALL = {"fps": 1.0, "segments": [1, 2, 3, 3]}

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from live import Spy, ask, begun, clips, line, show, texts, times
 
 from bench_lib import methods
-from bench_lib.chat.base import ChatError
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note
-from bench_lib.stream import SessionInfo
+from bench_lib.messages.chat import ChatError
+from bench_lib.video.stream import SessionInfo
 
 WISH = Note(0, 2.3, "Tell me when the bell rings.")
 SAID = (line(1.5, "early"), line(4.2, "a bell"), line(6.9, "goodnight"))
@@ -72,7 +72,7 @@ def test_the_first_alert_comes_with_the_second_in_which_it_could_be_known(name):
 @settings(max_examples=12, deadline=None)
 @given(step=st.integers(1, 24))
 def test_what_a_look_sees_does_not_depend_on_how_the_stream_was_cut(name, step):
-    from bench_lib.chat.media import skeleton
+    from bench_lib.messages.media import skeleton
 
     one, two = watching(name, bell(name), step=2), watching(name, bell(name), step=step)
     seen = [[skeleton(messages) for messages, _, _ in m.served.asked] for m in (one, two)]
@@ -83,7 +83,7 @@ def test_what_a_look_sees_does_not_depend_on_how_the_stream_was_cut(name, step):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_look_is_shown_nothing_later_than_its_second(name):
     """Also inside a long clip; and what comes after a second changes no request before it."""
-    from bench_lib.chat.media import skeleton
+    from bench_lib.messages.media import skeleton
 
     method = watching(name, step=21)
     for second, (messages, _, _) in zip(range(3, 11), method.served.asked, strict=True):

@@ -15,11 +15,12 @@ from engine_runs import walk
 from synthetic import movie
 
 from bench_lib import methods
-from bench_lib.answer import MAX_NEW_TOKENS
 from bench_lib.backbones.base import Backbone
-from bench_lib.methods.base import Generation, Method, Query
+from bench_lib.exchange import Generation, Query
+from bench_lib.memories.method import Method
 from bench_lib.schema import Candidate, Probe, Span, Trajectory
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.tasks import MAX_NEW_TOKENS
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 SIDE = 112
 WALL_S = 10 * 3600.0
@@ -129,8 +130,9 @@ def a_loaded_state_goes_on(make: Make, name: str, folder: Path, **args: Any) -> 
 _LOAD = """
 import json, sys, numpy as np
 from pathlib import Path
-from bench_lib import backbones, methods
-from bench_lib.methods.base import Generation, Query
+from bench_lib import methods
+from bench_lib.opening import backbones
+from bench_lib.exchange import Generation, Query
 query = Query("Where is the red cup?", session=0, cutoff_s=60.0, system="You see.")
 for folder, name, spec, args in json.load(sys.stdin):
     method = methods.load(name, **args).attach(backbones.load(spec, device="cpu"))

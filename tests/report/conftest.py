@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from devtools import Browser
 
-from bench_lib.ask import Ask
-from bench_lib.params import EvalParams
+from bench_lib.asks.ask import Ask
+from bench_lib.params.evaluate import EvalParams
+from bench_lib.readings.material import Material
+from bench_lib.replies.gate import gate
+from bench_lib.replies.parse import Parsed
 from bench_lib.report import render
-from bench_lib.report.data import Material
-from bench_lib.runs import Run
+from bench_lib.runs.folder import Run
 from bench_lib.schema import (
     Candidate,
     Moment,
@@ -28,8 +30,6 @@ from bench_lib.schema import (
     Span,
     Trajectory,
 )
-from bench_lib.score.gate import gate
-from bench_lib.score.parse import Parsed
 from bench_lib.tasks import APM_BENCH, Task
 
 SESSION_S = 600.0

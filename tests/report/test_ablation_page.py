@@ -12,16 +12,18 @@ from typing import Any
 
 import pytest
 
-from bench_lib import ablating
-from bench_lib.ablating import Ablation, conditioned
-from bench_lib.comparing import Comparison
+from bench_lib.ablate import job as ablating
+from bench_lib.ablate import page, tables
+from bench_lib.ablate.job import Ablation, conditioned
+from bench_lib.compare import tables as compare_tables
+from bench_lib.compare.job import Comparison
 from bench_lib.errors import BenchError
-from bench_lib.evaluation import Evaluation
-from bench_lib.judging import Judging
-from bench_lib.params import EvalParams
-from bench_lib.params_scores import AblationParams, CompareParams, JudgeParams
-from bench_lib.report import ablation_page, ablation_tables, compare_tables, judge_page
-from bench_lib.report.data import Material
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.judge import page as judge_page
+from bench_lib.judge.job import Judging
+from bench_lib.params.evaluate import EvalParams
+from bench_lib.params.readings import AblationParams, CompareParams, JudgeParams
+from bench_lib.readings.material import Material
 from bench_lib.report.tables import Row, Table
 from bench_lib.schema import Candidate, Option, Probe, Response, Session, Span, Trajectory
 from bench_lib.score.instances import instances
@@ -85,7 +87,7 @@ def test_a_missing_run_prints_the_command_that_makes_it(made: Ablation) -> None:
     words = shlex.split(mine[0].replace("\\\n", " "))
     given = {words[i + 1]: words[i + 2] for i, word in enumerate(words) if word in ("-p", "-r")}
     assert given == {"method": "null", "condition": "oracle", "seed": "7", "name": "two"}
-    assert mine[0] in ablation_page.runs(made)._repr_html_().replace("&#39;", "'")
+    assert mine[0] in page.runs(made)._repr_html_().replace("&#39;", "'")
 
 
 def test_a_complete_run_prints_nothing(made: Ablation, build: Build) -> None:
@@ -99,7 +101,7 @@ def test_a_complete_run_prints_nothing(made: Ablation, build: Build) -> None:
 
 
 def test_scores_and_their_spread(made: Ablation) -> None:
-    rows = rows_of(ablation_tables.scores(made), "Cross-session Understanding")
+    rows = rows_of(tables.scores(made), "Cross-session Understanding")
     tasks = ("ER", "EST", "TR")
     shown = [accuracy(made.found[s, "standard"], tasks) for s in ("one", "two")]
     for system, value in zip(("one", "two"), shown, strict=True):
@@ -127,7 +129,7 @@ def test_the_oracle_gain_is_paired(made: Ablation) -> None:
     for task in ("ER", "EST", "TR"):
         own = [k for k in shared if right[0][k][0] == task]
         gains.append(100 * sum(right[1][k][1] - right[0][k][1] for k in own) / len(own))
-    table = ablation_tables.gains(made)
+    table = tables.gains(made)
     row = next(r for r in table.rows if r.cells[2].text == "Cross-session Understanding")
     assert row.cells[3].text == f"{sum(gains) / 3:+.2f}"
     assert "two, oracle" in table.note
@@ -170,11 +172,11 @@ def test_evidence_availability_by_hand() -> None:
         ("s", "availability"): SimpleNamespace(scored=instances(new, second)),
     }
     job = Ablation(AblationParams(), dict.fromkeys(found), found)  # type: ignore[arg-type]
-    cells = [cell.text for cell in ablation_tables.evidence(job).rows[0].cells]
+    cells = [cell.text for cell in tables.evidence(job).rows[0].cells]
     # 11 of 12 originals, 5 of 6 available, 0 of 6 unavailable; o00 gains, v12 loses its question.
     assert cells == ["s", "91.67", "83.33", "0.00", "41.67", "+0.00"]
     del found["s", "original"]
-    lone = ablation_tables.evidence(job).rows[0].cells
+    lone = tables.evidence(job).rows[0].cells
     assert (lone[1].text, lone[5].text) == ("—", "—")
     assert "original" in lone[5].why
 
@@ -182,9 +184,9 @@ def test_evidence_availability_by_hand() -> None:
 def test_without_runs_everything_is_a_command(outputs: Path) -> None:
     job = Ablation.open(AblationParams())
     assert len(job.missing) == len(job.wanted) == 18
-    assert "18 of 18 runs missing" in ablation_page.runs(job)._repr_html_()
-    assert "first section prints commands" in ablation_page.scores(job)._repr_html_()
-    assert "Nothing" in ablation_page.write(job).absent
+    assert "18 of 18 runs missing" in page.runs(job)._repr_html_()
+    assert "first section prints commands" in page.scores(job)._repr_html_()
+    assert "Nothing" in page.write(job).absent
     assert not list(outputs.rglob("*.html"))
 
 
@@ -214,7 +216,7 @@ def test_real_runs_from_evaluation_to_comparison(outputs: Path) -> None:
                        conditions=["standard", "oracle"])
     )  # fmt: skip
     assert ablation.missing == []
-    table = ablation_tables.scores(ablation)
+    table = tables.scores(ablation)
     assert rows_of(table, "Real-time Perception")["simplestream"].cells[1].text == "100.00"
     assert rows_of(table, "Cross-session Understanding")["simplestream"].cells[1].text == "0.00"
     assert "unjudged" in rows_of(table, "Adaptive Response")["simplestream"].cells[1].sub

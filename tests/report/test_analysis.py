@@ -12,10 +12,12 @@ import pytest
 from test_judge_page import Dice, judged
 
 from bench_lib import paths
-from bench_lib.comparing import marks
-from bench_lib.report import analysis, analysis_tables, data, judge_page, moment_tables, render
+from bench_lib.compare.job import marks
+from bench_lib.judge import page
+from bench_lib.readings import material as data
+from bench_lib.readings.material import Material
+from bench_lib.report import analysis, analysis_tables, moment_tables, render
 from bench_lib.report.caveats import caveats
-from bench_lib.report.data import Material
 from bench_lib.score.strata import BINS, STRATA
 
 Build = Callable[..., Material]
@@ -108,7 +110,7 @@ def test_without_data_each_analysis_says_why(build: Build) -> None:
 
 def test_the_judges_part_survives_a_new_report(build: Build) -> None:
     job = judged(build(4))
-    judge_page.write(job)
+    page.write(job)
     before = metrics(job.material)
     assert before["quality"]
     assert before["judge"] == "dice"
@@ -119,7 +121,7 @@ def test_the_judges_part_survives_a_new_report(build: Build) -> None:
 
 def test_a_reply_that_has_changed_is_stale_and_not_counted(build: Build) -> None:
     job = judged(build(4))
-    judge_page.write(job)
+    page.write(job)
     scored = job.of(job.judge)
     one = next(r for r in job.material.responses if r.key == scored[0].key)
     job.material.run.append("responses", one.model_copy(update={"reason": "another one"}))
@@ -129,7 +131,7 @@ def test_a_reply_that_has_changed_is_stale_and_not_counted(build: Build) -> None
     assert metrics(fresh)["stale_verdicts"] == 1
     assert "1 verdicts are on earlier replies" in fresh.judged.note
     assert len(fresh.judged.verdicts) == len(scored) - 1
-    judge_page.write(judged(again(job.material)))
+    page.write(judged(again(job.material)))
     assert metrics(fresh)["stale_verdicts"] == 0
 
 
@@ -139,7 +141,7 @@ def test_the_judge_that_was_reported_stays_the_one_that_counts(build: Build) -> 
     other.id = "other"
     judged(again(first.material), other)
     assert again(first.material).judged.judge == "other"
-    judge_page.write(judged(again(first.material)))
+    page.write(judged(again(first.material)))
     render.save(again(first.material))
     assert metrics(first.material)["judge"] == "dice"
 
@@ -150,17 +152,17 @@ def test_a_judge_of_the_same_family_is_flagged_everywhere(build: Build) -> None:
     job = judged(build(3, facts={"model": "Qwen/Qwen3-VL-8B-Instruct@node/v1"}), chat)
     assert any("one family, Qwen" in c.text and c.grave for c in caveats(job.material))
     assert "judge akin to the model (Qwen)" in marks(job.material)
-    assert "expect self-preference" in judge_page.run(job)._repr_html_()
+    assert "expect self-preference" in page.run(job)._repr_html_()
     stranger = judged(build(3, seed=3, facts={"model": "gemini-3.6-flash@g"}), chat)
     assert not any("family" in c.text for c in caveats(stranger.material))
-    assert "none known" in judge_page.run(stranger)._repr_html_()
+    assert "none known" in page.run(stranger)._repr_html_()
 
 
 def test_every_table_of_04_is_exported(build: Build) -> None:
     job = judged(build(3))
-    judge_page.write(job)
-    home = judge_page.path(job).with_suffix("")
-    tables = [made for part in judge_page.of(job).sections for made in part.tables]
+    page.write(job)
+    home = page.path(job).with_suffix("")
+    tables = [made for part in page.of(job).sections for made in part.tables]
     assert len(tables) > 10
     names = {path.name for path in Path(home).iterdir()}
     assert len([n for n in names if n.endswith(".tex")]) == len(tables)

@@ -12,31 +12,27 @@ import pytest
 from devtools import Browser
 
 from bench_lib import report
-from bench_lib.ablating import Ablation
-from bench_lib.arena import Arena
-from bench_lib.comparing import Comparison
-from bench_lib.dollhouse import library
+from bench_lib.ablate import page as ablation_page
+from bench_lib.ablate import single
+from bench_lib.ablate.job import Ablation
+from bench_lib.arena import explorer, trace_page
+from bench_lib.arena.job import Arena
+from bench_lib.arena.trace_data import Story
+from bench_lib.benches.arena import acts, tables
+from bench_lib.benches.arena import page as arena_page
+from bench_lib.compare.job import Comparison
+from bench_lib.dollhouse.world import library
 from bench_lib.errors import BenchError
-from bench_lib.evaluation import Evaluation
-from bench_lib.judging import Judging
-from bench_lib.params import EvalParams
-from bench_lib.params_scores import AblationParams, ArenaParams, CompareParams, JudgeParams
-from bench_lib.report import (
-    ablation_page,
-    ablation_single,
-    arena_acts,
-    arena_page,
-    arena_tables,
-    data,
-    judge_page,
-    render,
-    trace_page,
-)
-from bench_lib.report.data import Material
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.judge import page as judge_page
+from bench_lib.judge.job import Judging
+from bench_lib.params.evaluate import EvalParams
+from bench_lib.params.readings import AblationParams, ArenaParams, CompareParams, JudgeParams
+from bench_lib.readings import material as data
+from bench_lib.readings.material import Material
+from bench_lib.report import render
 from bench_lib.report.tables import Table
-from bench_lib.report.trace_data import Story
 from bench_lib.streammind import trace
-from bench_lib.widgets import explorer
 
 SOURCE = "dollhouse-tiny"
 SYSTEMS = {
@@ -68,7 +64,7 @@ def cells(table: Table, row: str) -> dict[str, str]:
 
 def test_one_command_gives_numbers(made: Arena) -> None:
     assert list(made.materials) == ["streammind", "offline_mllm"]
-    table = arena_tables.systems(made.materials)
+    table = tables.systems(made.materials)
     mind, offline = (cells(table, label) for label in made.materials)
     assert [mind[c] for c in ("RTP", "HR", "Tool", "Pro")] == ["100.00"] * 4
     assert offline["Pro"] == "N/A"
@@ -95,19 +91,19 @@ def test_what_a_method_cannot_do_is_not_a_zero(made: Arena) -> None:
     one = offline.found.headline("Pro")
     assert math.isnan(one["value"])
     assert "not support" in one["note"]
-    found = cells(arena_tables.outcomes(offline), "Pro")
+    found = cells(tables.outcomes(offline), "Pro")
     assert (found["refused"], found["wrong"], found["not in time"]) == ("3", "0", "0")
-    table = arena_acts.tools(made.materials)
+    table = acts.tools(made.materials)
     assert cells(table, "streammind")["questions with a search"] == "100"
     own = cells(table, "offline_mllm")
-    assert own["loop"] == arena_acts.NO_LOOP
+    assert own["loop"] == acts.NO_LOOP
     assert own["questions with a search"] == "N/A"
     assert own["accuracy"] != "N/A"
 
 
 def test_each_question_has_one_outcome(made: Arena) -> None:
     for material in made.materials.values():
-        for row in arena_tables.outcomes(material).rows:
+        for row in tables.outcomes(material).rows:
             asked, *counts = (int(c.text) for c in row.cells[1:])
             assert sum(counts) == asked
 
@@ -156,7 +152,7 @@ def test_the_stamp_that_counts_can_be_chosen(made: Arena) -> None:
         shown[stamp] = (rows["timing"] == "on time").sum()
         wanted = (lag - (1.5 if stamp == "observed" else 0)).dropna().between(-0.5, 2.0).sum()
         assert shown[stamp] == wanted
-        assert f"by the {stamp} stamp" in arena_acts.timings({"x": own}).note
+        assert f"by the {stamp} stamp" in acts.timings({"x": own}).note
     assert shown["delivered"] < shown["observed"]
 
 
@@ -280,20 +276,20 @@ def test_06_shows_scores_and_misses_of_streamarena(made: Arena) -> None:
     job = Ablation.open(params)
     assert len(job.missing) == 1
     assert "no_search" in job.missing[0]
-    table = ablation_single.table(job)
+    table = single.table(job)
     assert cells(table, "streammind")["HR"] == "100.00"
     rows = made.materials["offline_mllm"].scored.rows
-    missed = ablation_single.misses(job)
+    missed = single.misses(job)
     assert len(missed.rows) == int((rows["value"] == 0).sum())
     assert all("streammind" in row.cells[3].text for row in missed.rows)
     assert "no run yet" in ablation_page.of(job).html
-    assert "No counter" in ablation_single.limits(job).absent
+    assert "No counter" in single.limits(job).absent
     response = job.found["streammind", "standard"].responses[0]
     gone = response.model_copy(update={"counters": {"frames_gone": 7}})
     job.found["streammind", "standard"].__dict__["responses"] = (gone,)
-    table = ablation_single.limits(job)
-    assert cells(table, "streammind")[ablation_single.LIMITS["frames_gone"]] == "7"
-    assert cells(table, "offline_mllm")[ablation_single.LIMITS["frames_gone"]] == "0"
+    table = single.limits(job)
+    assert cells(table, "streammind")[single.LIMITS["frames_gone"]] == "7"
+    assert cells(table, "offline_mllm")[single.LIMITS["frames_gone"]] == "0"
 
 
 def test_09_leaves_streamarena_to_08(made: Arena) -> None:

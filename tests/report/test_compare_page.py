@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from bench_lib import paths
-from bench_lib.comparing import Comparison, find_runs, labelled, read
+from bench_lib.compare import page, repeats, tables
+from bench_lib.compare.job import Comparison, find_runs, labelled, read
 from bench_lib.errors import BenchError
-from bench_lib.params_scores import CompareParams
-from bench_lib.report import compare_page, compare_tables, exports, missing, repeat_tables
-from bench_lib.report.data import Material
+from bench_lib.params.readings import CompareParams
+from bench_lib.readings import missing
+from bench_lib.readings.material import Material
+from bench_lib.report import exports
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.score import published
 from bench_lib.tasks import APM_BENCH
@@ -56,7 +58,7 @@ def row(table: Table, name: str) -> Row:
 
 def test_task_scores_are_those_of_the_files(build: Build) -> None:
     job = two(build)
-    table = compare_tables.tasks(job)
+    table = tables.tasks(job)
     for label, material in job.materials.items():
         for code in CHOICE:
             shown = row(table, label).cells[table.columns.index(code)]
@@ -66,7 +68,7 @@ def test_task_scores_are_those_of_the_files(build: Build) -> None:
 
 def test_published_rows_are_as_printed(build: Build) -> None:
     job = two(build, published=["fluxmem", "qwen3_8_27b/raw_video"])
-    table = compare_tables.main(job)
+    table = tables.main(job)
     assert row(table, "FluxMem").cells[-1].text == "28.40"
     assert row(table, "Qwen3.8-27B, raw video").cells[-1].text == "45.75"
     assert row(table, "FluxMem").cells[1].text == "as published"
@@ -84,14 +86,14 @@ def test_the_paired_difference_is_that_of_shared_probes(build: Build) -> None:
     ]
     both = set(keys[0]) & set(keys[1])
     wanted = 100 * sum(keys[1][k] - keys[0][k] for k in both) / len(both)
-    shown = compare_tables.differences(job).rows[0]
+    shown = tables.differences(job).rows[0]
     assert shown.cells[2].text == f"{wanted:+.2f}"
     assert shown.cells[7].text == f"{len(both)}"
 
 
 def test_holm_adjusts_within_the_declared_family(build: Build) -> None:
     job = two(build, groups=["ER", "EST", "CT"])
-    rows = compare_tables.differences(job).rows
+    rows = tables.differences(job).rows
     p = [float(r.cells[4].text) for r in rows]
     adjusted = [float(r.cells[5].text) for r in rows]
     order = sorted(range(3), key=lambda i: p[i])
@@ -105,7 +107,7 @@ def test_marks_are_in_every_row_and_every_export(build: Build) -> None:
     job = two(build)
     assert "generated data" in job.marks("first")
     assert "toy model" not in "".join(job.marks("first")), "the made run names no tiny model"
-    compare_page.write(job)
+    page.write(job)
     home = paths.outputs() / "09_compare-all"
     for name in ("capabilities-and-overall", "scores-by-task", "what-a-score-costs"):
         lines = list(csv.DictReader(io.StringIO((home / f"{name}.csv").read_text())))
@@ -143,8 +145,8 @@ def test_mixed_revisions_are_flagged(build: Build) -> None:
     manifest["processes"][0]["revision"] = "abc1234"
     path.write_text(json.dumps(manifest))
     fresh = Comparison(job.params, labelled([job.materials["first"], again(material)]))
-    assert any("2 revisions" in c.text and c.grave for c in compare_page.caveats(fresh))
-    assert not any("revisions" in c.text for c in compare_page.caveats(Comparison(
+    assert any("2 revisions" in c.text and c.grave for c in page.caveats(fresh))
+    assert not any("revisions" in c.text for c in page.caveats(Comparison(
         job.params, labelled([job.materials["first"]]))))  # fmt: skip
 
 
@@ -158,18 +160,18 @@ def test_nothing_shared_is_n_0_with_a_reason(build: Build) -> None:
     first = build(2, name="first", tasks=("ER",))
     second = build(2, name="second", tasks=("CT",), seed=1)
     job = Comparison(CompareParams(groups=["ER", "Overall"]), labelled([first, second]))
-    for line in compare_tables.differences(job).rows:
+    for line in tables.differences(job).rows:
         assert line.cells[2].text == "—"
         assert line.cells[2].why
         assert line.cells[7].text == "0"
-    assert compare_page.of(job).html
+    assert page.of(job).html
 
 
 def test_no_runs_at_all_still_says_what_is_missing(outputs: Path) -> None:
     job = Comparison.open(CompareParams())
-    assert "no run to compare" in compare_page.main(job)._repr_html_()
-    assert "papermill" in compare_page.commands(job)._repr_html_()
-    assert "Nothing" in compare_page.write(job).absent
+    assert "no run to compare" in page.main(job)._repr_html_()
+    assert "papermill" in page.commands(job)._repr_html_()
+    assert "Nothing" in page.write(job).absent
     assert not list(outputs.rglob("*.html"))
 
 
@@ -253,7 +255,7 @@ def test_seeds_part_sampling_from_items(build: Build) -> None:
     second = build(3, tasks=tasks, temperature=0.7, seed=2, change=wavering)
     other = build(3, tasks=tasks, temperature=0.2, seed=3, change=steady)
     job = Comparison(CompareParams(), labelled([first, second, other]))
-    table = repeat_tables.repeats(job)
+    table = repeats.repeats(job)
     (line,) = table.rows
     texts = [cell.text.rstrip("†") for cell in line.cells]
     assert texts[1:3] == ["questions", "2"]
@@ -264,4 +266,4 @@ def test_seeds_part_sampling_from_items(build: Build) -> None:
     assert texts[7] == "50.0"
     assert texts[9] == "12"
     alone = Comparison(CompareParams(), labelled([first, other]))
-    assert "none" in repeat_tables.repeats(alone).absent
+    assert "none" in repeats.repeats(alone).absent

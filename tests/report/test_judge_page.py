@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from bench_lib.chat.base import Chat, ChatReply, ContractBroken, Message, Text
 from bench_lib.errors import BenchError
-from bench_lib.judging import Judging
-from bench_lib.params_scores import JudgeParams
-from bench_lib.report import judge_page, judge_tables
-from bench_lib.report.data import Material
+from bench_lib.judge import page as judge_page
+from bench_lib.judge import tables as judge_tables
+from bench_lib.judge.job import Judging
+from bench_lib.messages.chat import Chat, ChatReply, ContractBroken, Message, Text
+from bench_lib.params.readings import JudgeParams
+from bench_lib.readings.material import Material
 from bench_lib.report.score_table import scores as main_table
 from bench_lib.report.sections import Section
 from bench_lib.report.tables import Table
-from bench_lib.runs import Run
+from bench_lib.runs.folder import Run
 from bench_lib.score.verdicts import CHECKS
 from bench_lib.tasks import APM_BENCH
 

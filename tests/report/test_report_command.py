@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from papermill import cli
 
-from bench_lib.params import EvalParams
+from bench_lib.params.evaluate import EvalParams
 from bench_lib.report.command import command
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench_lib.report import caveats, figures, header, render, score_table
 from bench_lib.report.text import DASH
-from bench_lib.runs import Run
+from bench_lib.runs.folder import Run
 from bench_lib.schema import Response
 
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from bench_lib import report
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 from bench_lib.score import adaptive
 
 

@@ -17,12 +17,12 @@ from PIL import Image
 
 from bench_lib import report
 from bench_lib.errors import BenchError
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 from bench_lib.report import __main__ as command_line
 from bench_lib.report import cards, frames, timeline
 from bench_lib.report.frames import GRID_FPS, Shot
-from bench_lib.runs import find_run
+from bench_lib.runs.folder import find_run
 
 
 @pytest.fixture(scope="module")

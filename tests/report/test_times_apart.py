@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bench_lib.readings.material import Material
 from bench_lib.report import caveats, tables
-from bench_lib.report.data import Material
 
 
 @pytest.mark.parametrize("kind", ["incremental", "window", "thinned"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from itertools import count
 
+from bench_lib.replies.gate import gate
+from bench_lib.replies.parse import parse
 from bench_lib.schema import (
     Candidate,
     Moment,
@@ -17,8 +19,6 @@ from bench_lib.schema import (
     Trajectory,
     Verdict,
 )
-from bench_lib.score.gate import gate
-from bench_lib.score.parse import parse
 from bench_lib.tasks import APM_BENCH
 
 HOUR = 3600.0

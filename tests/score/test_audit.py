@@ -13,10 +13,11 @@ from test_judge import FakeJudge, cases_of, set_of
 
 from bench_lib import prompts
 from bench_lib.errors import BenchError
-from bench_lib.runs import Run
+from bench_lib.messages.case import read_case
+from bench_lib.runs.folder import Run
 from bench_lib.score import audit
 from bench_lib.score.agreement import agreement, self_agreement
-from bench_lib.score.cases import apm_cases, read_case
+from bench_lib.score.cases import apm_cases
 from bench_lib.score.judge import current, judge, stored
 from bench_lib.score.labels import read_labels
 from bench_lib.tasks import APM_BENCH

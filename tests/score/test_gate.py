@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench_lib.score.gate import gate
-from bench_lib.score.parse import Parsed, parse
+from bench_lib.replies.gate import gate
+from bench_lib.replies.parse import Parsed, parse
 from bench_lib.tasks import APM_BENCH, FREE
 
 SILENT = '{"decision": "SILENT", "reason": "r"}'

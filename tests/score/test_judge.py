@@ -14,13 +14,14 @@ import planted as p
 import pytest
 
 from bench_lib import prompts
-from bench_lib.chat.base import BudgetSpent, Chat, ChatReply, RequestRefused, TransportError
-from bench_lib.chat.contract import checked
 from bench_lib.errors import BenchError
-from bench_lib.runs import Run
+from bench_lib.messages.case import CLOSE, OPEN, fenced, read_case
+from bench_lib.messages.chat import BudgetSpent, Chat, ChatReply, RequestRefused, TransportError
+from bench_lib.messages.contract import checked
+from bench_lib.runs.folder import Run
 from bench_lib.schema import Moment, Reference
 from bench_lib.score import aggregate, verdicts
-from bench_lib.score.cases import CLOSE, OPEN, apm_cases, arena_cases, fenced, read_case
+from bench_lib.score.cases import apm_cases, arena_cases
 from bench_lib.score.instances import instances
 from bench_lib.score.judge import GENERATION, current, judge, judge_name, stored
 from bench_lib.tasks import APM_BENCH

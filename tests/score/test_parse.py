@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_lib.errors import BenchError
-from bench_lib.score.parse import FAILURES, parse, parse_adaptive, parse_choice
+from bench_lib.replies.parse import FAILURES, parse, parse_adaptive, parse_choice
 
 CASES = [
     pytest.param(case, id=f"{path.stem}-{number}")

@@ -14,12 +14,13 @@ import planted as p
 import pytest
 from test_judge import FakeJudge, cases_of, graded, set_of
 
-from bench_lib.chat.base import TransportError
-from bench_lib.runs import Run
+from bench_lib.messages.chat import TransportError
+from bench_lib.replies.parse import parse_adaptive, parse_choice
+from bench_lib.runs.folder import Run
 from bench_lib.score import adaptive, aggregate, compare, failures, paired, table, timing, verdicts
 from bench_lib.score.instances import instances
 from bench_lib.score.judge import current, judge, judge_name, stored
-from bench_lib.score.parse import parse_adaptive, parse_choice
+from bench_lib.tasks import Window
 
 
 def er(data):
@@ -182,7 +183,7 @@ def test_a_failed_judge_never_draws_an_option():
 
 
 def test_the_proactive_window_has_both_sides():
-    window = timing.Window(early_s=2, late_s=2)
+    window = Window(early_s=2, late_s=2)
     places = [timing.alert_timing(t, 10.0, window) for t in (7.9, 8.0, 12.0, 12.1)]
     assert places == ["premature", "on time", "on time", "late"]
 

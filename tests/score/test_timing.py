@@ -7,6 +7,7 @@ import math
 import planted as p
 import pytest
 
+from bench_lib.benches.arena.scores import arena_instances, arena_scores
 from bench_lib.errors import BenchError
 from bench_lib.schema import (
     Candidate,
@@ -20,9 +21,8 @@ from bench_lib.schema import (
     Verdict,
 )
 from bench_lib.score import aggregate, timing
-from bench_lib.score.arena import REACTIVE, arena_instances, arena_scores
 from bench_lib.score.instances import instances
-from bench_lib.tasks import Bench, Task
+from bench_lib.tasks import REACTIVE, Bench, Task, Window
 
 ARENA = Bench(
     "arena",
@@ -47,7 +47,7 @@ def test_the_first_alert_decides(first, expected):
 
 
 def test_the_window_is_a_parameter():
-    assert timing.alert_timing(98.0, 100.0, timing.Window(early_s=2.0)) == "on time"
+    assert timing.alert_timing(98.0, 100.0, Window(early_s=2.0)) == "on time"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ ON_A_GPU = ["--gpu-memory-utilization", "0.3"] if shutil.which("nvidia-smi") els
 
 @pytest.fixture(scope="session")
 def checkpoint() -> Path:
-    from bench_lib.dollhouse import tiny
+    from bench_lib.dollhouse.training import tiny
 
     return tiny.checkpoint("tiny", 42)
 

@@ -13,8 +13,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 NOTE = Path(__file__).parent / "passed.txt"
 WATCHED = (
-    "bench_lib/chat", "bench_lib/backbones", "bench_lib/dollhouse/checkpoint/model.safetensors",
-    "bench_lib/dollhouse/tiny.py", "requirements.lock", "bench_lib/install.py", "tests/served",
+    "bench_lib/chat", "bench_lib/messages", "bench_lib/backbones", "bench_lib/opening",
+    "bench_lib/dollhouse/training/checkpoint/model.safetensors",
+    "bench_lib/dollhouse/training/tiny.py", "requirements.lock", "bench_lib/install.py",
+    "pyproject.toml", "bench_lib/engine", "bench_lib/evaluate", "tests/served",
 )  # fmt: skip
 
 

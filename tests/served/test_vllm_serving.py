@@ -14,13 +14,13 @@ import pytest
 
 pytest.importorskip("vllm")
 
-from bench_lib.chat.base import Contract, Frames, Message, Text
 from bench_lib.chat.preflight import canary
-from bench_lib.evaluation import Evaluation
-from bench_lib.methods.base import Generation
-from bench_lib.params import EvalParams
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.exchange import Generation
+from bench_lib.messages.chat import Contract, Frames, Message, Text
+from bench_lib.params.evaluate import EvalParams
 from bench_lib.schema import Key
-from bench_lib.stream import ArrayFrame
+from bench_lib.video.stream import ArrayFrame
 
 KINDS = ("choice", "adaptive_choice", "adaptive_text")
 GIVEN: dict[str, Any] = {
@@ -78,7 +78,7 @@ def test_the_engine_in_process_answers_as_the_library_does(
 
 def test_log_probabilities_agree(server: str, checkpoint: Path) -> None:
     """The largest gap of the first token's best log-probabilities, on the same frames."""
-    from bench_lib import chat
+    from bench_lib.opening import chat
 
     remote = chat.open(f"endpoint:tiny@{server}", image_format="png", logprobs=20)
     local = chat.open(str(checkpoint))
@@ -107,14 +107,14 @@ def test_log_probabilities_agree(server: str, checkpoint: Path) -> None:
 
 
 def test_the_canary_sings(server: str) -> None:
-    from bench_lib import chat
+    from bench_lib.opening import chat
 
     assert canary(chat.open(f"endpoint:tiny@{server}", logprobs=5)).ok
 
 
 def test_media_that_went_once_are_known_by_their_ids(server: str, checkpoint: Path) -> None:
     """The second request is a fraction of the first and has the same answer."""
-    from bench_lib import chat
+    from bench_lib.opening import chat
 
     once = chat.open(f"endpoint:tiny@{server}", image_format="png", media="once", logprobs=20)
     sizes: list[int] = []
@@ -137,8 +137,8 @@ def test_media_that_went_once_are_known_by_their_ids(server: str, checkpoint: Pa
 def test_the_server_tells_its_version_and_its_cache(server: str) -> None:
     import vllm
 
-    from bench_lib import chat
     from bench_lib.chat.server import servers
+    from bench_lib.opening import chat
 
     (found,) = servers(chat.open(f"endpoint:tiny@{server}"))
     assert found.version == vllm.__version__

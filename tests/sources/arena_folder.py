@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib import sources
-from bench_lib.dollhouse import export_stream_arena, library
-from bench_lib.dollhouse.world import World
-from bench_lib.schema import Trajectory
-from bench_lib.sources import Dataset
+from bench_lib.dollhouse.world import export_stream_arena, library
+from bench_lib.dollhouse.world.world import World
+from bench_lib.schema import Dataset, Trajectory
 
 NAME = "stream_arena?licence=cc-by-nc-4.0"
 COUNTS = {"RTP": 4, "HR": 8, "Tool": 4, "Pro": 6}

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from synthetic import movie
 
-from bench_lib.dollhouse.export_stream_arena import rolling
+from bench_lib.dollhouse.world.export_stream_arena import rolling
 from bench_lib.schema import Caption
-from bench_lib.sources import captions
-from bench_lib.stream import Clip
+from bench_lib.video import captions
+from bench_lib.video.stream import Clip
 
 YOUTUBE = """WEBVTT
 Kind: captions

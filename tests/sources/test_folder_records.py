@@ -9,7 +9,7 @@ import pytest
 from synthetic import movie, question
 
 from bench_lib import sources
-from bench_lib.sources import Dataset
+from bench_lib.schema import Dataset
 
 
 @pytest.fixture(scope="module")

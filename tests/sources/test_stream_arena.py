@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from synthetic import movie
 
 from bench_lib import sources
-from bench_lib.dollhouse import export_stream_arena, grading, strip
-from bench_lib.dollhouse.lore import lore
+from bench_lib.dollhouse.ideal import grading
+from bench_lib.dollhouse.world import export_stream_arena, strip
+from bench_lib.dollhouse.world.lore import lore
 from bench_lib.errors import BenchError
 from bench_lib.schema import Candidate, Moment, Probe, Reference, Registration, Trajectory
 from bench_lib.sources.stream_arena import items
 from bench_lib.sources.stream_arena import rows as row_shapes
 from bench_lib.texts import records
-from bench_lib.video import inspect, open_session
+from bench_lib.video.session import inspect, open_session
 
 SECONDS = 6.0
 

@@ -17,7 +17,7 @@ from synthetic import movie
 from bench_lib import sources
 from bench_lib.errors import BenchError
 from bench_lib.sources.stream_arena import archive as archives
-from bench_lib.video import inspect
+from bench_lib.video.session import inspect
 
 MEMBER = "v/v.mp4"
 GOOD = {**ROW, "video_id": "w"}

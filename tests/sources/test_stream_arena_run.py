@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from arena_folder import NAME, export
 
-from bench_lib.dollhouse.grading import agrees
-from bench_lib.evaluation import Evaluation
-from bench_lib.params import EvalParams
+from bench_lib.dollhouse.ideal.grading import agrees
+from bench_lib.evaluate.job import Evaluation
+from bench_lib.params.evaluate import EvalParams
 
 
 @pytest.mark.slow

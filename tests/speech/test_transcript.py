@@ -17,16 +17,16 @@ import pytest
 from arena_folder import ROW, load, rows
 
 from bench_lib import sources, speech
-from bench_lib.clips import clips
-from bench_lib.dollhouse import sound
+from bench_lib.dollhouse.world import sound
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
 from bench_lib.schema import Session, Span
 from bench_lib.speech import endpoint
 from bench_lib.speech.transcript import transcribe, transcript
-from bench_lib.stream import SAMPLE_RATE
-from bench_lib.streammind.audio import Ear
-from bench_lib.video import VideoError, open_session
+from bench_lib.speech.windows import Ear
+from bench_lib.video.clips import clips
+from bench_lib.video.session import VideoError, open_session
+from bench_lib.video.stream import SAMPLE_RATE
 
 MEDIA = Path(__file__).parents[1] / "media"
 SPEECH = MEDIA / "friday_speech.mp4"

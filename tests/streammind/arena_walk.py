@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from bench_lib import methods
-from bench_lib.dollhouse import library, strip
-from bench_lib.dollhouse.camera import Film
-from bench_lib.dollhouse.grading import agrees
-from bench_lib.dollhouse.observer import IdealChat
-from bench_lib.dollhouse.picture import Picture
-from bench_lib.dollhouse.world import World
-from bench_lib.methods.base import Generation, Method, Note, Query
+from bench_lib.dollhouse.ideal.grading import agrees
+from bench_lib.dollhouse.ideal.observer import IdealChat
+from bench_lib.dollhouse.world import library, strip
+from bench_lib.dollhouse.world.camera import Film
+from bench_lib.dollhouse.world.picture import Picture
+from bench_lib.dollhouse.world.world import World
+from bench_lib.exchange import Generation, Note, Query
+from bench_lib.memories.method import Method
 from bench_lib.schema import Candidate, Trajectory
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 SIZE = (192, 192)
 GENERATION = Generation()

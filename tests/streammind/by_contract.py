@@ -11,17 +11,11 @@ from typing import Any
 import numpy as np
 
 from bench_lib import methods
-from bench_lib.chat.base import (
-    Chat,
-    ChatError,
-    ChatReply,
-    Frames,
-    Text,
-)
-from bench_lib.chat.contract import checked
-from bench_lib.methods.base import Generation, Query
+from bench_lib.exchange import Generation, Query
+from bench_lib.messages.chat import Chat, ChatError, ChatReply, Frames, Text
+from bench_lib.messages.contract import checked
 from bench_lib.schema import Caption
-from bench_lib.stream import ArrayFrame, Clip, SessionInfo
+from bench_lib.video.stream import ArrayFrame, Clip, SessionInfo
 
 SIZE = (36, 64)
 QUIET = {

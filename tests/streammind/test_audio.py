@@ -6,8 +6,8 @@ import numpy as np
 from by_contract import ByContract, agent, begin, frame
 
 from bench_lib.measure import counting
-from bench_lib.stream import SAMPLE_RATE, Clip
-from bench_lib.streammind.audio import Ear
+from bench_lib.speech.windows import Ear
+from bench_lib.video.stream import SAMPLE_RATE, Clip
 
 
 def numbered(seconds: float, first_s: float = 0.0) -> np.ndarray:

@@ -9,14 +9,14 @@ import pytest
 from by_contract import ByContract, agent, ask, begin, entries, feed, frame, monitor_for
 
 from bench_lib import methods
-from bench_lib.methods.base import Generation, Note, Query
+from bench_lib.exchange import Generation, Note, Query
 from bench_lib.schema import Caption
-from bench_lib.stream import Clip
 from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.frame_buffer import FrameGone
 from bench_lib.streammind.log import Entry
 from bench_lib.streammind.models import Path
 from bench_lib.streammind.timeline import Timeline
+from bench_lib.video.stream import Clip
 
 DELEGATE = {"action": "delegate", "brief": {"goal": "g"}}
 

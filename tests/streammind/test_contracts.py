@@ -7,12 +7,12 @@ import json
 import pytest
 from by_contract import ByContract, agent, ask, begin, entries, feed, monitor_for
 
-from bench_lib.chat.base import ChatError, TransportError
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note
+from bench_lib.messages.chat import ChatError, TransportError
+from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import FrontReply, RouterReply, contract, json_object
-from bench_lib.streammind.scene import fenced
 
 DELEGATE = {"action": "delegate", "brief": {"goal": "g"}}
 
@@ -76,7 +76,7 @@ def test_a_broken_reply_is_asked_for_once_more_with_its_fault():
     chat = ByContract(front=lambda a: next(replies))
     method = feed(begin(agent(chat)), 0, 4)
     branch = method.branch()
-    from bench_lib.methods.base import Generation, Query
+    from bench_lib.exchange import Generation, Query
 
     assert branch.respond(Query("q", 0, 3.5), Generation()).text == "yes"
     assert "action 'answer' needs 'answer'" in chat.of("front")[1].text
@@ -88,7 +88,7 @@ def test_a_front_that_stays_broken_falls_back_and_both_raw_replies_are_kept():
     chat = ByContract(front="gibberish", fallback="I am not sure")
     method = feed(begin(agent(chat)), 0, 4)
     branch = method.branch()
-    from bench_lib.methods.base import Generation, Query
+    from bench_lib.exchange import Generation, Query
 
     assert branch.respond(Query("q", 0, 3.5), Generation()).text == "I am not sure"
     [rejected] = [e for e in branch.stream.entries() if e.kind == "rejected"]

@@ -14,12 +14,12 @@ from engine_runs import SETTING, asks_of
 from synthetic import movie, session
 
 from bench_lib import methods, prompts
-from bench_lib.chat.base import Frames
-from bench_lib.engine_dialogue import Dialogue
-from bench_lib.feeds import episodes
+from bench_lib.benches.arena.scores import arena_instances
+from bench_lib.engine.conditions import episodes
+from bench_lib.engine.dialogue import Dialogue
+from bench_lib.engine.kept import States
+from bench_lib.messages.chat import Frames
 from bench_lib.schema import Candidate, Moment, Probe, Registration, Response, Trajectory
-from bench_lib.score.arena import arena_instances
-from bench_lib.states import States
 from bench_lib.tasks import STREAM_ARENA
 
 ARENA = replace(SETTING, bench=STREAM_ARENA, prompts=prompts.load("arena"))

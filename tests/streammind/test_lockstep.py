@@ -8,9 +8,10 @@ import pytest
 from by_contract import ByContract, agent, ask, begin, entries, feed, monitor_for
 
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note
-from bench_lib.score.timing import Window, alert_timing
+from bench_lib.score.timing import alert_timing
+from bench_lib.tasks import Window
 
 ANSWER = {"action": "answer", "answer": "x"}
 

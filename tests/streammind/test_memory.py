@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from bench_lib.errors import BenchError
-from bench_lib.stream import ArrayFrame
+from bench_lib.search.text_index import TextIndex, tokens
 from bench_lib.streammind.bank import Bank, Turn, dialogue
 from bench_lib.streammind.entities import likeness, match
-from bench_lib.streammind.frame_buffer import FrameBuffer, Picture, encoded, picture
+from bench_lib.streammind.frame_buffer import FrameBuffer
 from bench_lib.streammind.frame_store import FrameStore, alike, dhash, print_of
 from bench_lib.streammind.log import Entry, Log
 from bench_lib.streammind.recall_tools import Tools
-from bench_lib.streammind.text_index import TextIndex, tokens
+from bench_lib.video.picture import Picture, encoded, picture
+from bench_lib.video.stream import ArrayFrame
 
 APART = [
     ("man in black jacket", "man in blue jacket", "person"),

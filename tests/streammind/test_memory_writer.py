@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from by_contract import ByContract, agent, ask, begin, entries, feed
 
-from bench_lib.chat.base import RequestRefused, TransportError
 from bench_lib.measure import counting
+from bench_lib.messages.chat import RequestRefused, TransportError
 
 
 def closings(method, kind="micro"):

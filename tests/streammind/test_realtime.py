@@ -8,10 +8,10 @@ import time
 import pytest
 from by_contract import ByContract, agent, ask, begin, feed, monitor_for
 
-from bench_lib.chat import abort
-from bench_lib.chat.base import ChatError, RequestRefused
+from bench_lib.exchange import Note
 from bench_lib.measure import count, counting
-from bench_lib.methods.base import Note
+from bench_lib.messages import abort
+from bench_lib.messages.chat import ChatError, RequestRefused
 from bench_lib.streammind.clock import Realtime
 from bench_lib.streammind.threads import off_loop, portal, together
 

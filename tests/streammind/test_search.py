@@ -12,17 +12,10 @@ from PIL import Image
 
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
-from bench_lib.streammind import search_providers
-from bench_lib.streammind.frame_buffer import Picture, encoded, picture
-from bench_lib.streammind.search_providers import Corpus, Google, Replay, provider
-from bench_lib.streammind.search_tools import (
-    CENTRE,
-    Result,
-    SearchError,
-    checked_box,
-    crop,
-    relevant,
-)
+from bench_lib.search import providers
+from bench_lib.search.providers import Corpus, Google, Replay, provider
+from bench_lib.search.tools import CENTRE, Result, SearchError, checked_box, crop, relevant
+from bench_lib.video.picture import Picture, encoded, picture
 
 
 class Pictures:
@@ -261,4 +254,4 @@ def test_failures_of_the_web_tell_no_secret(google, monkeypatch):
     assert "secret" not in str(caught.value)
     monkeypatch.delenv("GOOGLE_API_KEY")
     with pytest.raises(BenchError, match="GOOGLE_API_KEY"):
-        search_providers.provider("web")
+        providers.provider("web")

@@ -12,13 +12,13 @@ from by_contract import agent as scripted
 from engine_runs import asks_of, walk
 
 from bench_lib import methods
-from bench_lib.dollhouse.observer import IdealChat
+from bench_lib.dollhouse.ideal.observer import IdealChat
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note, Query
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note, Query
 from bench_lib.sources.dollhouse import load
-from bench_lib.stream import Clip
 from bench_lib.streammind.bank import Bank
+from bench_lib.video.stream import Clip
 
 FILM_S = 150
 LARGE = 10**6

@@ -10,7 +10,7 @@ import pytest
 from scripted import SIZE, Doing, Program
 
 from bench_lib import methods
-from bench_lib.stream import SessionInfo
+from bench_lib.video.stream import SessionInfo
 from bench_lib.worker import process, tree
 
 

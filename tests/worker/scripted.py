@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bench_lib.methods.base import Generation, Query
+from bench_lib.exchange import Generation, Query
 from bench_lib.schema import Caption
-from bench_lib.stream import ArrayFrame, Clip
+from bench_lib.video.stream import ArrayFrame, Clip
 from bench_lib.worker import reference
 
 SIZE = (16, 24)

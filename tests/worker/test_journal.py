@@ -10,8 +10,8 @@ from scripted import SIZE, ask, clip
 from bench_lib import methods
 from bench_lib.errors import BenchError
 from bench_lib.measure import counting
-from bench_lib.methods.packs import PACKS, Shelf, sweep
-from bench_lib.stream import SessionInfo
+from bench_lib.state.packs import PACKS, Shelf, sweep
+from bench_lib.video.stream import SessionInfo
 
 KEPT_BY_US = {"settings": {"can": {"saves": False}}}
 

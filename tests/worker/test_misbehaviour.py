@@ -10,8 +10,8 @@ import pytest
 from scripted import ask, clip
 
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Note, Refused
 from bench_lib.measure import counting
-from bench_lib.methods.base import Note, Refused
 from bench_lib.worker.pipe import REPLY_BYTES
 from bench_lib.worker.values import ALERTS, CHARACTERS, NAMES
 

@@ -14,9 +14,9 @@ from scripted import SIZE, ask, clip
 
 from bench_lib import methods
 from bench_lib.errors import BenchError
+from bench_lib.exchange import Generation, Note, Query, Refused
 from bench_lib.measure import counting
-from bench_lib.methods.base import Generation, Note, Query, Refused
-from bench_lib.stream import Clip, SessionInfo
+from bench_lib.video.stream import Clip, SessionInfo
 from bench_lib.worker import reference
 from bench_lib.worker.process import WorkerError
 

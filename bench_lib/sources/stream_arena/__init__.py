@@ -33,11 +33,10 @@ from pathlib import Path
 from bench_lib import paths
 from bench_lib.content import ends
 from bench_lib.errors import BenchError, nearest
-from bench_lib.schema import Trajectory
-from bench_lib.sources import Dataset, Problem
+from bench_lib.schema import Dataset, Problem, Trajectory
 from bench_lib.sources.stream_arena import items, videos
 from bench_lib.sources.stream_arena.archive import Archive, Refused, extract
-from bench_lib.video import VideoError
+from bench_lib.video.session import VideoError
 
 KNOBS = {"licence": "", "language": "en", "horizon": "check", "asr": ""}
 LICENCE = "cc-by-nc-4.0"

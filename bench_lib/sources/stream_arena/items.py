@@ -13,9 +13,17 @@ from typing import Any
 
 from bench_lib import paths
 from bench_lib.errors import BenchError
-from bench_lib.schema import Candidate, Moment, Probe, Reference, Registration, Session, Span
+from bench_lib.schema import (
+    Candidate,
+    Moment,
+    Probe,
+    Problem,
+    Reference,
+    Registration,
+    Session,
+    Span,
+)
 from bench_lib.schema import Trajectory as Record
-from bench_lib.sources import Problem
 from bench_lib.sources.stream_arena import rows, videos
 from bench_lib.sources.stream_arena.defects import defect
 from bench_lib.sources.stream_arena.rows import Fault, Row

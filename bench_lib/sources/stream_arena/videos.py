@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib import paths
-from bench_lib.schema import Caption
-from bench_lib.sources import Problem, captions
+from bench_lib.schema import Caption, Problem
 from bench_lib.sources.stream_arena import mp4
 from bench_lib.sources.stream_arena.archive import Archive, Refused, extract, look
 from bench_lib.sources.stream_arena.rows import Fault
 from bench_lib.texts import records
-from bench_lib.video import VideoError, inspect
+from bench_lib.video import captions
+from bench_lib.video.session import VideoError, inspect
 
 LANGUAGES = ("zh-CN", "zh-Hans", "en", "zh-Hant")
 """Caption tracks in the order in which the paper takes the first that there is (Eq. 16)."""

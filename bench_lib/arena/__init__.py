@@ -1,0 +1,1 @@
+"""08_streamarena."""

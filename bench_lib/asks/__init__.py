@@ -1,0 +1,1 @@
+"""From a candidate to what is asked of a method, and when."""

@@ -1,0 +1,1 @@
+"""One room a benchmark: its rows, scores, cases for a judge, and sections of a page."""

@@ -1,0 +1,1 @@
+"""How the tiny model is built and trained on the household."""

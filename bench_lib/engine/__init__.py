@@ -1,0 +1,1 @@
+"""Observe once, branch at each probe."""

@@ -1,0 +1,1 @@
+"""Bases of memory systems: the contract, and the mechanism that methods share."""

@@ -1,0 +1,1 @@
+"""From names to objects: methods, models, sources."""

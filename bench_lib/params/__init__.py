@@ -1,0 +1,1 @@
+"""Parameters of the notebooks, one record each."""

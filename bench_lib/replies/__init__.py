@@ -1,0 +1,1 @@
+"""From a reply to what it says: parsed without guessing, then held against the gate."""

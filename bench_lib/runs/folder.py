@@ -1,0 +1,294 @@
+"""A run's folder: what identifies it, what it holds, how it is resumed.
+
+    outputs/runs/<notebook>-<name>-<digest>/
+        manifest.json            parameters, versions, one entry per process
+        data.json                what the data is known by, in parts (see `identity`)
+        responses.*.jsonl        append-only, one file per process, keyed by (trajectory, candidate,
+                                 probe)
+        sessions.*.jsonl         what each fed session cost and how large the memory was
+        states/                  saved memories
+        metrics.json             scores with their n
+
+A record is on disk once its line ends with a newline; a torn last line (kill -9) is skipped when
+read and its work is done again. Only manifest.json, data.json and metrics.json are ever rewritten;
+they are replaced whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from bench_lib import paths
+from bench_lib.content import digest
+from bench_lib.errors import BenchError, nearest
+from bench_lib.runs.identity import (
+    FORMAT,
+    Contents,
+    about,
+    as_kept,
+    differs,
+    identity,
+    merged,
+    same,
+    versions,
+)
+from bench_lib.schema import Key, Response
+
+
+@dataclass
+class Run:
+    """An open run folder; safe to append to from many threads, and many processes at once."""
+
+    folder: Path
+    params: dict[str, Any]
+    started: float = field(default_factory=time.time)
+    _files: dict[str, IO[str]] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        notebook: str,
+        name: str,
+        params: Mapping[str, Any],
+        present: Contents | None = None,
+        own: Iterable[str] = (),
+        **more: Any,
+    ) -> Run:
+        """Create or reopen the folder of these parameters and note this process in its manifest.
+
+        `present` is what the source's data is known by, `own` names the trajectories of it that are
+        asked about. A run goes on where its parameters are the same and no trajectory that it was
+        asked about has become another one; else another run begins. `more` is what identifies a
+        run beside its parameters and its data.
+        """
+        ident = {**identity(params), **as_kept(more)}
+        present = present or {}
+        folder = _place(f"{notebook}-{name}", ident, present)
+        try:
+            (folder / "locks").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BenchError(
+                f"cannot write {paths.short(folder)}: {error.strerror}; set BENCH_OUTPUTS to a "
+                "folder that can be written"
+            ) from None
+        run = cls(folder, dict(params))
+        with run.locked("manifest"):
+            asked = {trajectory: present[trajectory] for trajectory in own}
+            run.check(asked)
+            run._replace("data.json", merged(run.contents(), asked))
+            manifest = run.manifest()
+            manifest.setdefault("format", FORMAT)
+            manifest.setdefault("notebook", notebook)
+            manifest.setdefault("name", name)
+            manifest.setdefault("identity", ident)
+            manifest.setdefault("processes", []).append(process(params))
+            run._replace("manifest.json", manifest)
+        return run
+
+    @classmethod
+    def at(cls, folder: Path) -> Run:
+        """An existing run folder, to read."""
+        if not (folder / "manifest.json").exists():
+            raise BenchError(f"{paths.short(folder)} is no run: it has no manifest.json")
+        run = cls(folder, {})
+        run.params = run.manifest()["processes"][-1]["params"]
+        return run
+
+    def manifest(self) -> dict[str, Any]:
+        """What manifest.json says now; empty before the first opening."""
+        path = self.folder / "manifest.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def contents(self) -> Contents:
+        """What the data is known by that this run was asked about; empty for runs of old forms."""
+        path = self.folder / "data.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def check(self, present: Contents) -> None:
+        """BenchError where this run was asked about other data; names the first difference."""
+        what = differs(self.contents(), present)
+        if what:
+            raise BenchError(
+                f"{paths.short(self.folder)} was asked about other data: {what} differs"
+            )
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to the manifest (what served, what was quarantined, ...)."""
+        with self.locked("manifest"):
+            manifest = self.manifest()
+            manifest.setdefault("facts", {}).update(facts)
+            self._replace("manifest.json", manifest)
+
+    def append(self, kind: str, record: Any) -> None:
+        """Write one record to this process's file of that kind; on disk when this returns."""
+        text = (
+            record.model_dump_json()
+            if hasattr(record, "model_dump_json")
+            else json.dumps(record, allow_nan=False)
+        )
+        with self._lock:
+            if kind not in self._files:
+                stamp = f"{platform.node()}-{os.getpid()}-{int(self.started * 1000)}"
+                path = self.folder / f"{kind}.{stamp}.jsonl"
+                self._files[kind] = path.open("a", encoding="utf-8")
+            self._files[kind].write(paths.homeless(text) + "\n")
+            self._files[kind].flush()
+
+    def sync(self) -> None:
+        """Force what was written to the disk; called once per session."""
+        with self._lock:
+            for file in self._files.values():
+                os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """Close this process's files."""
+        with self._lock:
+            for file in self._files.values():
+                file.close()
+            self._files.clear()
+
+    def read(self, kind: str) -> list[dict[str, Any]]:
+        """All whole records of a kind, oldest file first; a torn last line is skipped."""
+        records = []
+        for path in sorted(
+            self.folder.glob(f"{kind}.*.jsonl"), key=lambda p: p.name.split("-")[-1]
+        ):
+            for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
+                try:
+                    records.append(json.loads(line))
+                except ValueError:
+                    raise BenchError(
+                        f"{paths.short(path)} line {number} is not JSON; delete that line, "
+                        "its work is done again"
+                    ) from None
+        return records
+
+    def responses(self) -> dict[Key, Response]:
+        """Responses by ask: the newest that did not fail, else the newest."""
+        found: dict[Key, Response] = {}
+        for record in self.read("responses"):
+            response = Response.model_validate(record)
+            key = response.key
+            if key not in found or response.status not in RETRIED or found[key].status in RETRIED:
+                found[key] = response
+        return found
+
+    def done(self) -> set[Key]:
+        """Keys that need no further work; errors are tried again by the same command."""
+        return {key for key, r in self.responses().items() if r.status not in RETRIED}
+
+    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Replace metrics.json."""
+        self._replace("metrics.json", dict(metrics))
+
+    @contextmanager
+    def locked(self, name: str, wait: bool = True) -> Iterator[bool]:
+        """Hold a lock of this run; yields False at once where it is held and `wait` is off.
+
+        The operating system lets go of it when a process dies.
+        """
+        path = self.folder / "locks" / digest(name, 16)
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+    def _replace(self, name: str, value: Mapping[str, Any]) -> None:
+        temporary = self.folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
+        text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, default=str)
+        temporary.write_text(paths.homeless(text))
+        temporary.replace(self.folder / name)
+
+
+def _place(stem: str, ident: Mapping[str, Any], present: Contents) -> Path:
+    """The folder of the run that goes on, or of one that begins.
+
+    Of several that could go on, it is the one that knows most of this data.
+    """
+    home = paths.outputs() / "runs"
+    new = home / f"{stem}-{digest([FORMAT, ident, present])}"
+    found: dict[Path, int] = {}
+    for run, manifest in runs_named(stem):
+        if manifest.get("format") == FORMAT and same(manifest["identity"], ident):
+            known = run.contents()
+            if about(known, present):
+                found[run.folder] = len(known.keys() & present.keys())
+    return max(found, key=lambda folder: (found[folder], folder == new), default=new)
+
+
+def runs_named(stem: str) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """Runs of a notebook and a name, with their manifests, in the order of their folders' names."""
+    for path in sorted((paths.outputs() / "runs").glob("*/manifest.json")):
+        run = Run(path.parent, {})
+        manifest = run.manifest()
+        if f"{manifest.get('notebook')}-{manifest.get('name')}" == stem:
+            yield run, manifest
+
+
+def find_run(name: str) -> Path:
+    """A run's folder by its name, a unique prefix, or `latest` (the one last written to)."""
+    home = paths.outputs() / "runs"
+    known = {path.parent.name: path.parent for path in home.glob("*/manifest.json")}
+    if not known:
+        raise BenchError(f"no run below {paths.short(home)}; run notebooks/03_eval.ipynb first")
+    if name == "latest":
+        return max(known.values(), key=last_written)
+    matching = [name] if name in known else sorted(n for n in known if n.startswith(name))
+    if len(matching) == 1:
+        return known[matching[0]]
+    if matching:
+        raise BenchError(f"{name!r} begins {len(matching)} runs: {', '.join(matching)}")
+    raise BenchError(f"unknown run {name!r}; {nearest(name, known)}")
+
+
+def last_written(folder: Path) -> float:
+    """When a run's records were last written to, as a time of its files."""
+    files = [folder / "manifest.json", *folder.glob("*.jsonl")]
+    return max(path.stat().st_mtime for path in files)
+
+
+RETRIED = ("error", "not_run")
+
+
+def process(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest's entry for this process."""
+    shown = {k: paths.short(v) if isinstance(v, str) else v for k, v in params.items()}
+    return {
+        "params": shown,
+        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "revision": revision(),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "versions": versions(),
+    }
+
+
+def revision() -> str:
+    """Git revision of this package with `+` where it has uncommitted changes; empty outside git."""
+    try:
+
+        def git(*words: str) -> str:
+            done = subprocess.run(
+                ["git", "-C", str(paths.root()), *words], capture_output=True, text=True, timeout=10
+            )
+            return done.stdout.strip() if done.returncode == 0 else ""
+
+        head = git("rev-parse", "--short", "HEAD")
+        return f"{head}+" if head and git("status", "--porcelain", "--", "bench_lib") else head
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

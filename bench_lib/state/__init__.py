@@ -1,0 +1,1 @@
+"""What a memory holds, as one object: walked, sized, saved, loaded."""

@@ -1,0 +1,1 @@
+"""Frames, sound and captions by time, on one causal clock."""

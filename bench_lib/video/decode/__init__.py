@@ -1,0 +1,1 @@
+"""A process that decodes, and its caller."""
