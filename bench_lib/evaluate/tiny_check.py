@@ -28,8 +28,8 @@ from bench_lib.dollhouse.world.world import SMALL, build
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.opening import backbones
 from bench_lib.params.evaluate import EvalParams
-from bench_lib.score.cells import Cells, pooled
-from bench_lib.score.stats import Estimate, estimate
+from bench_lib.score.cells import Cells, pooled, scaled
+from bench_lib.score.stats import PERCENT, Estimate, estimate
 
 FIRST_SEED = 500_000
 """Held-out worlds begin here: no set and no training has such seeds."""
@@ -120,16 +120,17 @@ def answers(spec: str, source: str, run: str, limit: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def estimate_of(frame: pd.DataFrame) -> Estimate:
+def estimate_of(frame: pd.DataFrame, bounds: tuple[float, float] = PERCENT) -> Estimate:
     """Share that is right in per cent, with its interval by trajectory."""
-    scored = frame.assign(score=100 * frame["right"], all="all")
-    return estimate(Cells.of(scored, "score", "all"), pooled)
+    scored = frame.assign(all="all")
+    return estimate(Cells.of(scored, "right", "all"), scaled(pooled, 100), bounds=bounds)
 
 
 def gain(better: pd.DataFrame, worse: pd.DataFrame) -> Estimate:
     """How much more is right in one run than in another on the same asks, in per cent."""
     both = better.merge(worse, on=["trajectory", "candidate", "task"], validate="one_to_one")
-    return estimate_of(both.assign(right=both["right_x"] - both["right_y"]))
+    both = both.assign(right=both["right_x"] - both["right_y"])
+    return estimate_of(both, (-100, 100))
 
 
 def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
@@ -160,10 +161,8 @@ def report(spec: str, worlds: int, limit: int, runs: list[str]) -> None:
 
 
 def _line(name: str, e: Estimate) -> None:
-    print(
-        f"| {name} | {e.value:.1f} | {e.low:.1f} to {e.high:.1f} | {e.n} | {e.clusters} |",
-        flush=True,
-    )
+    between = f"{e.low:.1f} to {e.high:.1f}" if e.interval else e.note
+    print(f"| {name} | {e.value:.1f} | {between} | {e.n} | {e.clusters} |", flush=True)
 
 
 def main() -> None:

@@ -153,6 +153,6 @@ def unreadable(data: Instances) -> pd.DataFrame:
     cells = Cells.of(rows, "unparsed", "bin", names=names)
     out = []
     for name in names:
-        one = stats.estimate(cells.only(name), scaled(macro, 100), linear=True)
+        one = stats.estimate(cells.only(name), scaled(macro, 100))
         out.append((name, one.value, one.low, one.high, one.n, one.clusters))
     return pd.DataFrame(out, columns=["history", "rate", "low", "high", "n", "clusters"])

@@ -210,7 +210,7 @@ def times(material: Material) -> Table:
             cells = [dash("no ask was answered")] * 3 + [Cell("0")]
         else:
             found = [stats.quantile(values, own["trajectory"], q) for q in (0.5, 0.95)]
-            cells = [Cell(unit(e.value), _between(e, unit)) for e in found]
+            cells = [Cell(unit(e.value), _between(e, unit), e.note) for e in found]
             cells += [Cell(unit(float(values.mean()))), Cell(f"{len(values):,}")]
         rows.append(Row((Cell(title, meaning), *cells)))
     return Table(

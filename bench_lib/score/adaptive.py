@@ -48,7 +48,7 @@ def decision_scores(data: Instances, by_task: bool = True) -> pd.DataFrame:
             for p in POLARITIES
         ]
         for polarity, count in zip(POLARITIES, number, strict=True):
-            found = estimate(cells.only(polarity), PERCENT, linear=True)
+            found = estimate(cells.only(polarity), PERCENT)
             lines.append(line(name, f"{polarity} rate", found, count, f"{how}mean of probes"))
         found, how = estimate(cells, PERCENT), f"{how}mean of two polarity rates"
         lines.append(line(name, "balanced accuracy", found, sum(number), how))
@@ -97,7 +97,7 @@ def quality_scores(data: Instances) -> pd.DataFrame:
     cells, lines = Cells.of(items, "value", "task", names=codes), []
     for code in codes:
         own = rows[rows["task"] == code]
-        found = estimate(cells.only(code), PERCENT, linear=True)
+        found = estimate(cells.only(code), PERCENT)
         parts = [_left(own, found.n), _unjudged(own)]
         note = "; ".join(part for part in parts if part)
         how = "mean over candidates with a judged probe (Eq. 3)"

@@ -31,7 +31,7 @@ def task_scores(data: Instances) -> pd.DataFrame:
     rows = []
     for task in _scored_tasks(data):
         own = _rows(data, task)
-        found = estimate(cells.only(task.code), scaled(macro, 100), linear=True)
+        found = estimate(cells.only(task.code), scaled(macro, 100))
         rows.append(
             line(
                 task.code,
@@ -96,7 +96,7 @@ def pooled_scores(data: Instances) -> pd.DataFrame:
     percent, rows = scaled(pooled, 100), []
     for name in data.bench.capabilities:
         own = eligible[eligible["capability"] == name]
-        found = estimate(cells[0].only(name), percent, linear=True)
+        found = estimate(cells[0].only(name), percent)
         rows.append(
             line(
                 name,

@@ -1,10 +1,10 @@
-"""Agreement of two raters, and of a judge with itself; intervals resample whole clusters."""
+"""Agreement of two raters, and of a judge with itself; intervals take clusters as the unit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -61,11 +61,12 @@ def agreement(
         names=names,
         cluster=cluster,
     )
+    equal = both.assign(equal=(codes[0] == codes[1]).astype(float), part="all")
     exact = 1.0 - np.eye(size)
     distance = np.subtract.outer(np.arange(size), np.arange(size)) ** 2.0
     confusion = cells.total[0].reshape(size, size) if len(both) else np.zeros((size, size))
     return Agreement(
-        raw=_over(cells, _raw(exact)),
+        raw=stats.estimate(Cells.of(equal, "equal", "part", cluster=cluster), bounds=(0, 1)),
         kappa=_over(cells, _kappa(exact)),
         weighted=_over(cells, _kappa(distance)),
         confusion=pd.DataFrame(confusion.astype(int), list(categories), list(categories)),
@@ -74,25 +75,10 @@ def agreement(
 
 
 def _over(cells: Cells, statistic: Statistic) -> Estimate:
-    cells = cells.filled()
-    if not cells.n:
-        return Estimate(math.nan, note="n = 0")
-    value, n, size = cells.value(statistic), cells.n, cells.G
-    if math.isnan(value):
-        return Estimate(math.nan, n=n, clusters=size, note="not defined: one category only")
-    if size < 2:
-        return Estimate(value, n=n, clusters=size, note="one cluster: no interval")
-    low, high, how = stats.bootstrap(cells, statistic)
-    note = "few clusters: the interval is too narrow" if size < 30 else ""
-    return Estimate(value, low, high, n=n, clusters=size, interval=how, note=note)
-
-
-def _raw(weights: Floats) -> Statistic:
-    def statistic(sums: Floats, counts: Floats) -> Floats:
-        total = sums.sum(axis=-1)
-        return 1 - (sums * weights.ravel()).sum(axis=-1) / total
-
-    return statistic
+    found = stats.estimate(cells, statistic, bounds=(-1, 1))
+    if found.n and math.isnan(found.value):
+        return replace(found, note="not defined: one category only")
+    return found
 
 
 def _kappa(weights: Floats) -> Statistic:

@@ -19,6 +19,7 @@ from bench_lib.schema import KEY, Verdict
 from bench_lib.score import stats
 from bench_lib.score.agreement import scores_of
 from bench_lib.score.cells import Cells, macro
+from bench_lib.score.intervals import ENOUGH, t_quantile
 from bench_lib.score.stats import Estimate
 
 
@@ -33,7 +34,7 @@ class Corrected:
 
 
 def corrected_rate(
-    judged: pd.DataFrame, labelled: pd.DataFrame, cluster: str = "trajectory", level: float = 0.95
+    judged: pd.DataFrame, labelled: pd.DataFrame, cluster: str = "trajectory"
 ) -> Corrected:
     """The true share of good replies behind the judged share.
 
@@ -43,15 +44,12 @@ def corrected_rate(
     """
     calls = judged.assign(part="all")
     known = labelled.assign(part=labelled["human"].map({1: "good", 0: "bad"}))
-    rate = stats.estimate(Cells.of(calls, "judge", "part", names=["all"], cluster=cluster), macro,
-                          linear=True, bounds=(0, 1))  # fmt: skip
-    good, bad = (
+    rate, good, bad = (
         stats.estimate(
-            Cells.of(known, "judge", "part", names=[part], cluster=cluster), macro, linear=True,
-            bounds=(0, 1),
+            Cells.of(frame, "judge", "part", names=[part], cluster=cluster), bounds=(0, 1)
         )
-        for part in ("good", "bad")
-    )  # fmt: skip
+        for frame, part in ((calls, "all"), (known, "good"), (known, "bad"))
+    )
     sensitivity, specificity = good.value, 1 - bad.value
     gain = sensitivity + specificity - 1
     n, size = rate.n, rate.clusters
@@ -69,13 +67,17 @@ def corrected_rate(
     inside = float(np.clip(value, 0, 1))
     parts = (_se(rate) ** 2, (1 - inside) ** 2 * _se(bad) ** 2, inside**2 * _se(good) ** 2)
     se = math.sqrt(sum(parts)) / gain
-    half = float(sps.norm.ppf((1 + level) / 2)) * se
+    few = min(rate.clusters, good.clusters, bad.clusters)
+    half = float(t_quantile(few - 1)) * se
     low, high = (float(np.clip(edge, 0, 1)) for edge in (value - half, value + half))
     how = "delta method over rate, sensitivity and specificity"
     note = "" if 0 <= value <= 1 else f"clipped from {value:.3f}"
-    return Corrected(
-        rate.value, sensitivity, specificity, Estimate(inside, low, high, se, n, size, how, note)
-    )
+    found = Estimate(inside, low, high, se, n, size, how, note)
+    if few < ENOUGH:
+        short = f"replies or labels of one kind lie in {few} clusters, fewer than {ENOUGH}: "
+        nan = math.nan
+        found = Estimate(inside, nan, nan, se, n, size, "", short + "no interval")
+    return Corrected(rate.value, sensitivity, specificity, found)
 
 
 def _se(found: Estimate) -> float:
@@ -101,7 +103,7 @@ def shift(first: Iterable[Verdict], second: Iterable[Verdict]) -> tuple[Estimate
         part="all",
     )
     cells = Cells.of(both, "change", "part", names=["all"])
-    found = stats.estimate(cells, macro, linear=True, bounds=(-4, 4))
+    found = stats.estimate(cells, macro, bounds=(-4, 4))
     return found, float((both["change"] != 0).mean()) if len(both) else math.nan
 
 

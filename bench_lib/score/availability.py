@@ -29,13 +29,13 @@ def availability_scores(data: Instances, original: Instances | None = None) -> p
         wanted = set(rows["source_candidate"]) - {""}
         own = original.choice[original.choice["candidate"].isin(wanted)]
         note = f"{len(wanted) - len(own)} not in that run" if len(own) < len(wanted) else ""
-        found = estimate(_cells(own.assign(part="all"), ["all"]), scaled(macro, 100), linear=True)
+        found = estimate(_cells(own.assign(part="all"), ["all"]), scaled(macro, 100))
         lines.append(
             line("all", "original accuracy", found, len(wanted), "mean over questions", note=note)
         )
     for half, measure in zip(HALVES, MEASURES, strict=True):
         own = rows[rows["availability"] == half].assign(part=half)
-        found = estimate(_cells(own, [half]), scaled(macro, 100), linear=True)
+        found = estimate(_cells(own, [half]), scaled(macro, 100))
         lines.append(line("all", measure, found, len(own), "mean over questions"))
     found = estimate(_cells(rows.assign(part=rows["availability"]), HALVES), scaled(macro, 100))
     lines.append(line("all", "balanced accuracy", found, len(rows), "mean of the two halves"))

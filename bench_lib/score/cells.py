@@ -1,8 +1,8 @@
 """Sums per cluster and cell: the form in which every score can be taken again without a cluster.
 
 A score is a function of K cell sums and K cell counts, for instance the mean over tasks of the
-accuracy of each. Kept per cluster (a trajectory or a video), `[G, K]`, both resampling schemes are
-matrix products: leaving cluster g out is `total - row g`, a bootstrap sample is `weights @ rows`.
+accuracy of each. Kept per cluster (a trajectory or a video), `[G, K]`, leaving cluster g out is
+`total - row g`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Statistic = Callable[[Floats, Floats], Floats]
 class Cells:
     """Sums and counts `[G, K]` of G clusters and K named cells.
 
-    `binary` says of each cell whether all its items are 0 or 1.
+    `squares` `[K]` are the sums of the items' squares; without them all items are 0 or 1.
     """
 
     names: tuple[str, ...]
     clusters: tuple[str, ...]
     sums: Floats
     counts: Floats
-    binary: tuple[bool, ...] = ()
+    squares: Floats | None = None
 
     @classmethod
     def of(
@@ -57,20 +57,19 @@ class Cells:
         row = _places(clusters, rows[cluster].astype(str))
         flat = row * len(names) + column
         values = rows[value].to_numpy(dtype=float)
-        other = np.bincount(column, ~np.isin(values, (0.0, 1.0)), minlength=len(names))
         return cls(
             names,
             tuple(clusters),
             np.bincount(flat, values, minlength=size).reshape(shape).astype(float),
             np.bincount(flat, minlength=size).reshape(shape).astype(float),
-            tuple(bool(count == 0) for count in other),
+            np.bincount(column, values**2, minlength=len(names)).astype(float),
         )
 
     def only(self, *names: str) -> Cells:
         """The cells of these names, in this order."""
         places = [self.names.index(name) for name in names]
-        binary = tuple(self.binary[place] for place in places) if self.binary else ()
-        return Cells(names, self.clusters, self.sums[:, places], self.counts[:, places], binary)
+        squares = None if self.squares is None else self.squares[places]
+        return Cells(names, self.clusters, self.sums[:, places], self.counts[:, places], squares)
 
     @cached_property
     def total(self) -> tuple[Floats, Floats]:
@@ -91,23 +90,11 @@ class Cells:
         """The same without clusters that hold nothing."""
         keep = self.counts.sum(axis=1) > 0
         names = tuple(np.array(self.clusters, dtype=object)[keep])
-        return Cells(self.names, names, self.sums[keep], self.counts[keep], self.binary)
+        return Cells(self.names, names, self.sums[keep], self.counts[keep], self.squares)
 
     def value(self, statistic: Statistic) -> float:
         """The score on all clusters."""
         return float(statistic(*self.total))
-
-    def without_each(self, statistic: Statistic) -> Floats:
-        """The score `[G]` with each cluster left out in turn."""
-        sums, counts = self.total
-        return statistic(sums - self.sums, counts - self.counts)
-
-    def resampled(self, statistic: Statistic, repeats: int, seed: int = 0) -> Floats:
-        """The score `[repeats]` on clusters drawn with replacement."""
-        rng = np.random.default_rng(seed)
-        size = len(self.clusters)
-        weights = rng.multinomial(size, np.full(size, 1 / size), size=repeats).astype(float)
-        return statistic(weights @ self.sums, weights @ self.counts)
 
 
 def _places(names: Sequence[str], column: pd.Series) -> NDArray[np.intp]:
@@ -155,7 +142,6 @@ def side_by_side(first: Cells, second: Cells) -> Cells:
         first.clusters,
         np.concatenate([first.sums, second.sums], axis=1),
         np.concatenate([first.counts, second.counts], axis=1),
-        (*first.binary, *second.binary),
     )
 
 

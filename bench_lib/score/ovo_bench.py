@@ -94,7 +94,7 @@ def ovo_scores(frame: pd.DataFrame) -> pd.DataFrame:
     counts = frame["task"].value_counts()
     percent, lines = scaled(macro, 100), []
     for task in TASKS:
-        found = estimate(cells.only(task), percent, linear=True)
+        found = estimate(cells.only(task), percent)
         lines.append(line(task, "accuracy", found, int(counts.get(task, 0)), "mean over probes"))
     for name, tasks in GROUPS.items():
         n = int(sum(counts.get(task, 0) for task in tasks))

@@ -1,26 +1,26 @@
-"""Intervals that know which probes share a trajectory.
+"""Scores with intervals that know which probes share a trajectory.
 
 The unit of analysis is the cluster: a trajectory of APM-Bench, a video of StreamArena. Probes of
 one cluster resemble each other, and an interval that ignores it is far too narrow (with 104
-clusters of 31 probes and a correlation of 0.2 a nominal 95 % interval covers 47 %). Default: the
-delete-one-cluster jackknife with t(G-1), which also holds for few clusters; with 76 clusters or
-more a percentile bootstrap over clusters for scores that are not plain means.
+clusters of 31 probes and a correlation of 0.2 a nominal 95 % interval covers 47 %). Where too few
+clusters tell something there is no interval, and `note` says so (`bench_lib.score.intervals`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats as sps
 
-from bench_lib.score.cells import Cells, Floats, Statistic, macro
+from bench_lib.score import intervals
+from bench_lib.score.cells import Cells, Floats, Statistic, macro, scaled
+from bench_lib.score.intervals import ENOUGH
 
-MANY = 76
-"""From this many clusters on, scores that are not plain means are bootstrapped."""
-BOOTSTRAPS = 2000
 PERCENT = (0.0, 100.0)
+SAME = "no variation between items: no interval"
 
 
 @dataclass(frozen=True)
@@ -42,114 +42,92 @@ class Estimate:
 
 
 def estimate(
-    cells: Cells,
-    statistic: Statistic = macro,
-    *,
-    linear: bool = False,
-    level: float = 0.95,
-    bounds: tuple[float, float] = PERCENT,
-    seed: int = 0,
+    cells: Cells, statistic: Statistic = macro, *, bounds: tuple[float, float] = PERCENT
 ) -> Estimate:
-    """The score on all clusters with its interval, clipped to `bounds`.
+    """The score on all clusters with its 95 % interval.
 
-    `linear` marks a plain mean of items, for which the jackknife is used whatever G is.
+    With `bounds` from zero to a finite end the score is that end times a mean of cell means of
+    items between 0 and 1; with any others, any number, and its limits are clipped to them.
     """
     cells = cells.filled()
+    found = point(cells, statistic)
+    if np.isnan(found.se):
+        return found
+    if bounds[0] == 0 and np.isfinite(bounds[1]):
+        return _share(cells, statistic, found, bounds[1])
+    if not found.se:
+        return replace(found, note=SAME)
+    half = float(intervals.t_quantile(found.clusters - 1)) * found.se
+    low, high = (float(np.clip(found.value + x, *bounds)) for x in (-half, half))
+    return replace(found, low=low, high=high, interval=f"jackknife, t({found.clusters - 1})")
+
+
+def point(cells: Cells, statistic: Statistic) -> Estimate:
+    """The score with its jackknife error, NaN where it has none: too few clusters, or no value."""
     n, size = cells.n, cells.G
     if not n:
         return Estimate(float("nan"), note="n = 0")
-    value = cells.value(statistic)
+    value, se = map(float, intervals.jackknife(cells.sums, cells.counts, statistic))
     if np.isnan(value):
         empty = [name for name, count in zip(cells.names, cells.total[1], strict=True) if not count]
         what = f"nothing scored for {', '.join(map(str, empty))}" if empty else "not defined"
         return Estimate(float("nan"), n=n, clusters=size, note=what)
-    if size == 1:
-        return Estimate(value, n=n, clusters=1, note="one cluster: no interval")
-    low, high, se, how = jackknife(cells, statistic, level)
+    if size < ENOUGH:
+        few = "one cluster" if size == 1 else f"{size} clusters"
+        return Estimate(value, n=n, clusters=size, note=f"{few}, fewer than {ENOUGH}: no interval")
     if np.isnan(se):
         note = "a part lies in one cluster only: no interval"
         return Estimate(value, n=n, clusters=size, note=note)
-    if se < 1e-9:
-        return _constant(cells, value, bounds, level)
-    if not linear and size >= MANY:
-        low, high, how = bootstrap(cells, statistic, level, seed)
-    low, high = (float(np.clip(edge, *bounds)) for edge in (low, high))
-    return Estimate(value, low, high, se, n, size, how)
+    return Estimate(value, se=se, n=n, clusters=size)
 
 
-def jackknife(
-    cells: Cells, statistic: Statistic, level: float = 0.95
-) -> tuple[float, float, float, str]:
-    """Low, high, standard error and name: delete-one-cluster jackknife (CR3) with t(G-1)."""
-    size = len(cells.clusters)
-    value = cells.value(statistic)
-    spread = cells.without_each(statistic) - value
-    se = float(np.sqrt((size - 1) / size * np.sum(spread**2)))
-    half = float(sps.t.ppf((1 + level) / 2, size - 1)) * se
-    return value - half, value + half, se, f"jackknife, t({size - 1})"
+def _share(cells: Cells, statistic: Statistic, found: Estimate, end: float) -> Estimate:
+    limits = intervals.of_share(cells.sums, cells.counts, cells.squares, scaled(statistic, 1 / end))
+    told, se = int(limits.told), end * float(limits.se)
+    if told < ENOUGH:
+        note = f"{told} of {found.clusters} clusters hold the rarer outcome, fewer than {ENOUGH}: "
+        return replace(found, se=se, note=note + "no interval")
+    if not se:
+        return replace(found, note=SAME)
+    low, high = end * float(limits.low), end * float(limits.high)
+    return replace(found, low=low, high=high, se=se, interval=f"Korn-Graubard, t({told - 1})")
 
 
-def bootstrap(
-    cells: Cells, statistic: Statistic, level: float = 0.95, seed: int = 0
-) -> tuple[float, float, str]:
-    """Low, high and name: percentiles over resampled clusters."""
-    values = cells.resampled(statistic, BOOTSTRAPS, seed)
-    low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high), f"cluster bootstrap, {BOOTSTRAPS}"
-
-
-def _constant(cells: Cells, value: float, bounds: tuple[float, float], level: float) -> Estimate:
-    """All clusters agree: for one 0/1 rate each cluster is one trial of an exact interval."""
-    size, n = cells.G, cells.n
-    if cells.binary != (True,) or bounds[0] < 0 or np.isinf(bounds[1]):
-        note = "no variation between clusters: no interval"
-        return Estimate(value, se=0.0, n=n, clusters=size, note=note)
-    share = cells.total[0][0] / cells.total[1][0]
-    limits = exact(round(share * size), size, level)
-    width = bounds[1] - bounds[0]
-    low, high = (bounds[0] + width * limit for limit in limits)
-    return Estimate(value, low, high, 0.0, n, size, "exact over clusters")
-
-
-def exact(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Clopper-Pearson limits of a share."""
-    limits = sps.binomtest(successes, n).proportion_ci(level, method="exact")
+def exact(successes: int, n: int) -> tuple[float, float]:
+    """Clopper-Pearson 95 % limits of a share."""
+    limits = sps.binomtest(successes, n).proportion_ci(0.95, method="exact")
     return float(limits.low), float(limits.high)
 
 
-def design_effect(cells: Cells, statistic: Statistic) -> float:
-    """Variance of a single rate over clusters, relative to independent items; NaN if undefined."""
-    sums, counts = cells.total
-    share, n = float(sums.sum() / counts.sum()), float(counts.sum())
-    naive = share * (1 - share) / n
-    se = jackknife(cells.filled(), statistic)[2] if cells.G > 1 else float("nan")
-    return se**2 / naive if all(cells.binary) and naive else float("nan")
+def quantile(values: ArrayLike, clusters: ArrayLike, q: float) -> Estimate:
+    """A quantile (latency: 0.5, 0.95), linear between items, with Woodruff's 95 % interval.
 
-
-def quantile(
-    values: ArrayLike, clusters: ArrayLike, q: float, level: float = 0.95, seed: int = 0
-) -> Estimate:
-    """A quantile (latency: 0.5, 0.95) with a percentile bootstrap over clusters."""
+    The limits of the share `q` of items at or below the value, taken back to values by the same
+    quantile, so the value always lies between them (Woodruff, JASA 47, 1952).
+    """
     numbers, groups = np.asarray(values, dtype=float), np.asarray(clusters)
     keep = ~np.isnan(numbers)
     numbers, groups = numbers[keep], groups[keep]
     if not len(numbers):
         return Estimate(float("nan"), note="n = 0")
-    names, codes = np.unique(groups, return_inverse=True)
-    value, size = float(np.quantile(numbers, q)), len(names)
-    if size == 1:
-        return Estimate(value, n=len(numbers), clusters=1, note="one cluster: no interval")
-    order = np.argsort(numbers)
-    numbers, codes = numbers[order], codes[order]
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(size, np.full(size, 1 / size), size=BOOTSTRAPS // 2)
-    found = np.empty(len(drawn))
-    for index, weights in enumerate(drawn):
-        mass = np.cumsum(weights[codes])
-        found[index] = numbers[np.searchsorted(mass, q * mass[-1])]
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-    how = f"cluster bootstrap, {len(drawn)}"
-    return Estimate(value, float(low), float(high), float(found.std()), len(numbers), size, how)
+    value = float(np.quantile(numbers, q))
+    below = Cells.of(
+        pd.DataFrame({"trajectory": groups, "part": "all", "value": numbers <= value}),
+        "value",
+        "part",
+    )
+    found = replace(point(below, macro), value=value)
+    if found.note:
+        return found
+    beyond = below.counts - below.sums if q >= 0.5 else below.sums
+    told = int((beyond > 0).sum())
+    if told < 2:
+        note = "fewer than two clusters lie beyond it: no interval"
+        return replace(found, se=float("nan"), note=note)
+    se = max(found.se, float(intervals.independent(*below.total, below.total[0], macro)))
+    limits = intervals.share_limits(q, se, found.n, told)
+    low, high = map(float, np.quantile(numbers, limits))
+    return replace(found, low=low, high=high, se=float("nan"), interval=f"Woodruff, t({told - 1})")
 
 
 def population_sd(values: ArrayLike) -> float:
@@ -167,26 +145,6 @@ def holm(p: ArrayLike) -> Floats:
     factors = len(order) - np.arange(len(order))
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * factors))
     return adjusted
-
-
-def detectable(
-    n: int, discordance: float, effect: float = 1.0, power: float = 0.8, level: float = 0.95
-) -> float:
-    """Smallest paired difference of two rates (a share) found with that power.
-
-    `discordance` is the share of items on which the two systems differ, `effect` the design effect
-    of clustering. Normal approximation.
-    """
-    z = float(sps.norm.ppf((1 + level) / 2) + sps.norm.ppf(power))
-    return z * float(np.sqrt(effect * discordance / n))
-
-
-def power_of(
-    delta: float, n: int, discordance: float, effect: float = 1.0, level: float = 0.95
-) -> float:
-    """Probability of finding a paired difference `delta` of two rates (a share)."""
-    se = np.sqrt(effect * discordance / n)
-    return float(sps.norm.cdf(abs(delta) / se - sps.norm.ppf((1 + level) / 2)))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def storage_per_hour(states: Iterable[PriorState], tie: Tie = "latest") -> Estim
     found = peaks(listed, tie).assign(part="all")
     left = len({s.trajectory for s in listed}) - len(found)
     cells = Cells.of(found, "bytes_per_hour", "part", names=["all"])
-    result = estimate(cells, macro, linear=True, bounds=(0, np.inf))
+    result = estimate(cells, macro, bounds=(0, np.inf))
     note = f"{left} trajectories have no earlier video" if left else ""
     return Estimate(**{**vars(result), "note": "; ".join(p for p in (note, result.note) if p)})
 

@@ -49,7 +49,7 @@ def test_accuracy_counts_unreadable_replies_as_wrong_and_errors_as_missing():
     found = row(aggregate.task_scores(data), "ER")
     assert found["value"] == pytest.approx(100 * 2 / 3)
     assert (found["n"], found["expected"], found["clusters"]) == (3, 4, 2)
-    assert found["note"] == "1 error"
+    assert found["note"] == "1 error; 2 clusters, fewer than 8: no interval"
     assert found["measure"] == "accuracy"
 
 
@@ -65,7 +65,7 @@ def test_equation_1_by_hand():
     scores = [(2.5 + 4) / 2, 1.5, (1 + 0) / 2]
     found = row(aggregate.task_scores(data), "MPA")
     assert found["value"] == pytest.approx(20 * np.mean(scores))
-    assert found["note"] == "1 of 3 candidates have one polarity"
+    assert found["note"].startswith("1 of 3 candidates have one polarity; 2 clusters, fewer than 8")
     assert (found["n"], found["expected"], found["clusters"]) == (7, 7, 2)
 
 
@@ -148,7 +148,8 @@ def test_capabilities_and_overall_are_plain_means():
     assert overall["value"] == pytest.approx((csu + rtp + 80) / 3)
     assert (overall["n"], overall["expected"]) == (34, 34)
     assert overall["estimator"] == "mean over capabilities"
-    assert not math.isnan(overall["low"])
+    assert math.isnan(overall["low"])
+    assert overall["note"] == "2 clusters, fewer than 8: no interval"
 
 
 def test_a_capability_with_a_task_that_was_not_asked_is_a_dash():
@@ -295,7 +296,7 @@ def test_nothing_at_all_is_a_table_of_dashes():
 def test_one_trajectory_has_a_value_and_no_interval():
     data = built({"t": [(p.choice(), {"q": p.said("A")}), (p.choice(), {"q": p.said("B")})]})
     found = row(aggregate.task_scores(data), "ER")
-    assert (found["value"], found["note"]) == (50, "one cluster: no interval")
+    assert (found["value"], found["note"]) == (50, "one cluster, fewer than 8: no interval")
     assert math.isnan(found["low"])
 
 

@@ -59,8 +59,12 @@ def test_clusters_widen_the_interval():
     counts = [[31, 12], [4, 58]]
     alone = agreement(rated(counts), "human", "judge", categories=(1, 2))
     blocks = agreement(rated(counts, lambda n: f"t{n // 5}"), "human", "judge", categories=(1, 2))
-    assert blocks.raw.high - blocks.raw.low > 1.5 * (alone.raw.high - alone.raw.low)
-    assert "too narrow" in blocks.raw.note
+    assert blocks.kappa.high - blocks.kappa.low > 1.5 * (alone.kappa.high - alone.kappa.low)
+    assert blocks.raw.se > 1.5 * alone.raw.se
+    assert blocks.raw.note.startswith("4 of 21 clusters hold the rarer outcome")
+    few = agreement(rated(counts, lambda n: f"t{n // 20}"), "human", "judge", categories=(1, 2))
+    assert math.isnan(few.kappa.low)
+    assert few.kappa.note == "6 clusters, fewer than 8: no interval"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +115,8 @@ def test_correction_by_hand():
     found = audit.corrected_rate(judged, known)
     assert (found.sensitivity, found.specificity) == pytest.approx((0.8, 0.8))
     assert found.rate.value == pytest.approx((0.4 + 0.8 - 1) / 0.6)
+    assert math.isnan(found.rate.low)
+    assert "lie in 5 clusters, fewer than 8: no interval" in found.rate.note
 
 
 def test_a_judge_that_knows_nothing_is_not_corrected():

@@ -41,15 +41,18 @@ def run(sets, accuracy, seed=0, judge=4, broken=()):
 def test_a_better_run_is_better_on_shared_probes():
     sets = world()
     runs = {"base": run(sets, 0.2), "good": run(sets, 0.9, seed=1), "same": run(sets, 0.2)}
+    runs["fair"] = run(sets, 0.6, seed=2)
     found = compare.differences(runs, "base", ["ER", "MPA"]).set_index(["system", "group"])
     good = found.loc[("good", "ER")]
     assert good["value"] > 40
     assert good["low"] > 0
-    assert good["p_holm"] == pytest.approx(4 * good["p"])
-    assert (good["n"], good["clusters"], good["test"]) == (48, 12, "sign flips over clusters")
-    assert found.loc[("same", "ER"), "value"] == 0
-    assert found.loc[("same", "ER"), "p_holm"] == 1
-    assert found.loc[("good", "MPA"), "value"] == 0
+    assert (good["n"], good["clusters"], good["test"]) == (48, 12, "jackknife t(10)")
+    assert good["p_holm"] == pytest.approx(2 * good["p"]), "two rows of the table have a test"
+    assert found.loc[("fair", "ER"), "p_holm"] == pytest.approx(found.loc[("fair", "ER"), "p"])
+    for same in (("same", "ER"), ("good", "MPA")):
+        assert found.loc[same, "value"] == 0
+        assert math.isnan(found.loc[same, "p_holm"])
+        assert "differ in 0 of 12 clusters" in found.loc[same, "note"]
 
 
 def test_only_what_both_have_scored_counts():

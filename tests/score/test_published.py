@@ -214,7 +214,11 @@ def test_storage_per_hour_by_hand():
     ]  # fmt: skip
     found = storage_per_hour(states)
     assert found.value == pytest.approx((100 / 0.5 + 50 / 2.0) / 2)
-    assert found.note == "1 trajectories have no earlier video"
+    few = "2 clusters, fewer than 8: no interval"
+    assert found.note == f"1 trajectories have no earlier video; {few}"
+    many = [PriorState(f"t{i}", 1.0, 100 * i) for i in range(9)]
+    assert storage_per_hour(many).low > 0
+    assert storage_per_hour([*many, PriorState("big", 1, 9999)]).low == 0
     assert storage_per_hour(states, tie="earliest").value == pytest.approx((200 + 50) / 2)
     assert peak_bytes(states) == (75, 100)
     assert peaks(states)["hours"].tolist() == [0.5, 2.0]

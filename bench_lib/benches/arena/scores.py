@@ -189,7 +189,7 @@ def arena_scores(data: Instances, unsupported: Sequence[str] = ()) -> pd.DataFra
 
 
 def _accuracy(name: str, own: pd.DataFrame, how: str) -> dict[str, object]:
-    found = estimate(_cells(own), PERCENT, linear=True)
+    found = estimate(_cells(own), PERCENT)
     missing = own.loc[~own["scored"].astype(bool), "status"].value_counts()
     notes = [f"{count} {status}" for status, count in missing.items()]
     clusters = int(own.loc[own["scored"].astype(bool), "trajectory"].nunique())
