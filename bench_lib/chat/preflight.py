@@ -31,9 +31,11 @@ PROBE = Generation(max_new_tokens=1)
 TRIES = 3
 UNFINISHED = (
     "the server never says why a reply ended, so one that was cut would pass for whole; mend the "
-    "server, or accept that with finish: assumed in backbone_args (a judge's: judge_args)"
+    "server, or accept that with finish: assumed in backbone_args (for a judge: judge_args)"
 )
-RENAMED = "for a run of its own give this model another revision in backbone_args"
+RENAMED = (
+    "to begin anew with it, give it another revision in backbone_args (for a judge: judge_args)"
+)
 
 
 @dataclass(frozen=True)

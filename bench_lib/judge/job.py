@@ -6,10 +6,10 @@ missing. Verdicts lie in the run's own folder, so every report of that run has t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -134,7 +134,9 @@ class Judging:
             return page.calls(self)
         run, params = self.material.run, self.params
         known = run.manifest().get("facts", {}).get("judges", {})
+        self._look(known.get(self.judge, {}))
         about = {
+            "model": self.chat.answers_as or known.get(self.judge, {}).get("model", ""),
             "judge": redacted(params.judge),
             "prompts": self.prompts,
             "args": params.judge_args,
@@ -156,6 +158,24 @@ class Judging:
         self.found = replace(self.material, judge=name)
         self.__dict__.pop("verdicts", None)
         return page.calls(self)
+
+    def _look(self, before: Mapping[str, Any]) -> None:
+        """Look at a server that still has to judge, and hold it to the model it named `before`.
+
+        Raises:
+            BenchError: it cannot serve, or names another model now.
+        """
+        from bench_lib.chat.preflight import preflight, require
+        from bench_lib.chat.server import expect
+
+        if not self.params.judge.startswith("endpoint:"):
+            return
+        for variant in ("plain", *self.params.variants):
+            have = sum(v.score is not None for v in self.of(self.judge, variant))
+            if have < len(self.cases(variant)) * self.params.repeats:
+                expect(self.chat, [before])
+                require(preflight(self.chat, max_new_tokens=self.generation.max_new_tokens))
+                return
 
     @cached_property
     def verdicts(self) -> list[Verdict]:

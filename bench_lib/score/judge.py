@@ -8,6 +8,7 @@ the rubric have changed since, it does not count and the case is judged anew.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +18,7 @@ from tqdm.auto import tqdm
 from bench_lib.content import digest
 from bench_lib.errors import BenchError
 from bench_lib.exchange import Generation
-from bench_lib.messages.chat import BudgetSpent, Chat, ChatError, RequestRefused
+from bench_lib.messages.chat import BudgetSpent, Chat, ChatError, ContractBroken, RequestRefused
 from bench_lib.runs.folder import Run
 from bench_lib.schema import KEY, Key, Verdict
 from bench_lib.score.cases import Case
@@ -26,7 +27,12 @@ from bench_lib.score.verdicts import Judgement
 GENERATION = Generation(max_new_tokens=2048, temperature=0.0)
 """Greedy, with room for a judge that thinks before it replies."""
 GIVE_UP = 8
-"""So many requests refused with none accepted: the key or the model's name is wrong."""
+"""So many failures of one kind with none accepted: a wrong key or name, or a judge that cannot keep
+the form of a verdict."""
+LASTING: Mapping[type[ChatError], str] = {
+    RequestRefused: "refuses every request",
+    ContractBroken: "does not keep the form of a verdict",
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,8 @@ def judge(
     seed.
 
     Raises:
-        BenchError: another process is judging this run, or the server refuses everything.
+        BenchError: another process is judging this run, the server refuses everything, or the
+            judge keeps to the form of a verdict nowhere.
     """
     name = judge_name(chat, generation)
     calls = [_Call(case, repeat, name) for case in cases for repeat in range(repeats)]
@@ -94,8 +101,8 @@ def judge(
         state = _Pass(run, chat, generation, len(waiting), progress)
         state.work(waiting, workers)
         run.sync()
-    if state.refused >= GIVE_UP and not state.accepted and len(waiting) == len(calls):
-        raise BenchError(f"the judge {chat.id} refuses every request: {state.last_error}")
+    if state.hopeless and len(waiting) == len(calls):
+        raise BenchError(f"the judge {chat.id} {state.hopeless}: {state.last_error}")
     return Outcome(
         judge=name,
         wanted=len(calls),
@@ -167,10 +174,19 @@ class _Pass:
     ) -> None:
         self.run, self.chat, self.generation = run, chat, generation
         self.bar = tqdm(total=count, desc="judge", disable=not progress)
-        self.accepted = self.failed = self.refused = 0
+        self.accepted = self.failed = 0
+        self.lasting: Counter[type[ChatError]] = Counter()
         self.stopped = self.last_error = ""
         self.usage: dict[str, int] = {}
         self._lock = threading.Lock()
+
+    @property
+    def hopeless(self) -> str:
+        """What the judge does with every call, where that is known to last; empty elsewhere."""
+        if self.accepted:
+            return ""
+        found = (words for kind, words in LASTING.items() if self.lasting[kind] >= GIVE_UP)
+        return next(found, "")
 
     def work(self, calls: Sequence[_Call], workers: int) -> None:
         """Ask for all of them; an interrupt or a fault of ours ends what has not begun."""
@@ -194,8 +210,7 @@ class _Pass:
             self.failed += verdict.score is None
             for name, count in usage.items():
                 self.usage[name] = self.usage.get(name, 0) + count
-            if self.refused >= GIVE_UP and not self.accepted:
-                self.stopped = "the server refuses every request"
+            self.stopped = self.stopped or (self.hopeless and f"the judge {self.hopeless}")
             self.bar.update(1)
 
     def _verdict(self, call: _Call) -> tuple[Verdict | None, Mapping[str, int]]:
@@ -213,14 +228,17 @@ class _Pass:
             self.stopped = str(error)
             return None, {}
         except ChatError as error:
+            told = str(error)
+            if isinstance(error, ContractBroken):
+                told += f"; {_advice(self.chat)}"
             with self._lock:
-                self.last_error = str(error)
-                self.refused += isinstance(error, RequestRefused)
-            return blank.model_copy(update={"error": str(error), "rejected": error.rejected}), {}
-        said = reply.value
+                self.last_error = told
+                self.lasting[type(error)] += 1
+            return blank.model_copy(update={"error": told, "rejected": error.rejected}), {}
+        said, spent = reply.value, {} if reply.cached else reply.usage
         if not isinstance(said, Judgement):
             text = f"the judge gave no verdict (stop: {reply.stop})"
-            return blank.model_copy(update={"error": text, "raw_text": reply.text}), reply.usage
+            return blank.model_copy(update={"error": text, "raw_text": reply.text}), spent
         return (
             blank.model_copy(
                 update={
@@ -233,5 +251,15 @@ class _Pass:
                     "usage": dict(reply.usage),
                 }
             ),
-            {} if reply.cached else reply.usage,
+            spent,
         )
+
+
+def _advice(chat: Chat) -> str:
+    """What helps against a judge that does not keep the form of a verdict."""
+    structured = chat.identity.get("structured")
+    if structured in ("none", "json_object"):
+        return "hold its server to the form: -y 'judge_args: {structured: json_schema}'"
+    if structured is False:
+        return "hold the engine to the form: -y 'judge_args: {structured: true}'"
+    return "another judge may keep it"

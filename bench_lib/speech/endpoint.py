@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_lib.chat.reply_stream import mended
 from bench_lib.chat.transport import Transport
 from bench_lib.errors import BenchError
 from bench_lib.messages.settings import EndpointSettings
@@ -42,7 +43,7 @@ class _Server(Transport):
         text = reply.get("text") if isinstance(reply, dict) else None
         if not isinstance(text, str):
             raise BenchError(f"{self.url}: the reply holds no text: {str(reply)[:200]!r}")
-        return text
+        return mended(text)
 
 
 def load(where: str, home: Path) -> Recogniser:

@@ -9,14 +9,23 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import planted as p
 import pytest
 
 from bench_lib import prompts
+from bench_lib.chat.cache import CachedChat
 from bench_lib.errors import BenchError
 from bench_lib.messages.case import CLOSE, OPEN, fenced, read_case
-from bench_lib.messages.chat import BudgetSpent, Chat, ChatReply, RequestRefused, TransportError
+from bench_lib.messages.chat import (
+    BudgetSpent,
+    Chat,
+    ChatError,
+    ChatReply,
+    RequestRefused,
+    TransportError,
+)
 from bench_lib.messages.contract import checked
 from bench_lib.runs.folder import Run
 from bench_lib.schema import Moment, Reference
@@ -45,6 +54,12 @@ class FakeJudge(Chat):
     def __init__(self, faults=lambda number: None, score=None):
         self.faults, self.score = faults, score
         self.asked, self.lock, self.seeds = [], threading.Lock(), []
+
+    settings: ClassVar = {}
+
+    @property
+    def identity(self):
+        return {"id": self.id, **self.settings}
 
     def complete(self, messages, contract, generation):
         return checked(self.send, messages, contract, generation)
@@ -97,6 +112,16 @@ def run(outputs):
         f"```json\n{graded(4)}\n```",
         f"<think>maybe 2</think> {graded(4)}",
         f"The reply looks weak, so 1.</think>{graded(4)}",
+        f"Here is my verdict:\n```json\n{graded(4)}\n```",
+        f"Here is my verdict:\n``` JSON\n{graded(4)}\n```\nThanks.",
+        f"On the scale 1 to 5 I give it 4 out of 5 (session 3, 10:23).\n```\n{graded(4)}```",
+        f"<think>2?</think>Sure!\n```json\n{graded(4)}\n```\nAsk me for more.",
+        f"```json\n{graded(4)}",
+        graded("4"),
+        graded(" 4 "),
+        graded("4.0"),
+        graded(4.0),
+        graded(4, criterion_checks=dict.fromkeys(CHECKS, " Pass")),
     ],
 )
 def test_a_whole_object_is_read(dressed):
@@ -111,8 +136,14 @@ def test_a_whole_object_is_read(dressed):
         (graded(0), "lies outside 1 to 5"),
         (graded(-1), "lies outside 1 to 5"),
         (graded(90), "lies outside 1 to 5"),
-        (graded("4"), "whole number"),
+        (graded("four"), "whole number"),
+        (graded("4/5"), "whole number"),
+        (graded("4.5"), "whole number"),
+        (graded(" "), "whole number"),
+        (graded("9.0"), "lies outside 1 to 5"),
+        (graded([4]), "whole number"),
         (graded(4.5), "whole number"),
+        (graded(4e22), "whole number"),
         (graded(True), "whole number"),
         (graded(None), "whole number"),
         ('{"score": 9}', "missing key: criterion_checks"),
@@ -134,8 +165,18 @@ def test_a_whole_object_is_read(dressed):
         (f"The reply said {graded(5)} but I give {graded(2)}", "not one JSON object alone"),
         (graded(4)[:-1] + ', "score": 5}', "occurs twice"),
         (graded(4)[:-1] + ",}", "not one JSON object alone"),
+        (f"Here is my verdict: {graded(4)}", "not one JSON object alone"),
+        (f"{graded(4)} Thanks.", "not one JSON object alone"),
+        (f"```json\n{graded(4)}\n```\n```json\n{graded(2)}\n```", "not one JSON object alone"),
+        (f"It says {graded(5)}:\n```json\n{graded(2)}\n```", "not one JSON object alone"),
+        (f"It says ```json\n{graded(5)}\n```\nI give it a 2.", "names another score"),
+        (f"I would score this 2.\n```json\n{graded(5)}\n```", "names another score"),
+        (f"```json\n{graded(5)}, no\n```", "not one JSON object alone"),
         (graded(4).replace("4", "NaN"), "NaN"),
-        ('{"a":' * 5000, "nested too deeply|not one JSON object"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ('{"score": ' + "9" * 5000 + "}", "digits"),
+        (graded(4, criterion_checks={**CHECKS, "usefulness": ["pass"]}), "usefulness must be one"),
+        (graded(4, criterion_checks=list(CHECKS)), "exactly the keys"),
     ],
 )
 def test_anything_else_is_broken_and_never_a_number(reply, why):
@@ -143,16 +184,31 @@ def test_anything_else_is_broken_and_never_a_number(reply, why):
         verdicts.parse_apm(reply)
 
 
-def test_binary_verdicts_are_words():
-    found = verdicts.parse_arena('{"verdict": "incorrect", "justification": "says 10"}')
-    assert found.score == 0
+def test_a_verdict_may_hold_code_fences_of_its_own():
+    text = "it wrote ```json {} ``` and no more"
+    for dressed in (
+        graded(4, justification=text),
+        f"So:\n```\n{graded(4, justification=text)}\n```",
+    ):
+        assert verdicts.parse_apm(dressed).justification == text
+
+
+@pytest.mark.parametrize("word", ["incorrect", "Incorrect", " INCORRECT"])
+def test_binary_verdicts_are_words(word):
+    verdict = json.dumps({"verdict": word, "justification": "says 10"})
+    for dressed in (verdict, f"The reply is incorrect.\n```json\n{verdict}\n```"):
+        assert verdicts.parse_arena(dressed).score == 0
+    with pytest.raises(ValueError, match="the opposite"):
+        verdicts.parse_arena(f"The reply is correct.\n```json\n{verdict}\n```")
 
 
 @pytest.mark.parametrize(
     "reply",
     [
         '{"verdict": 1, "justification": ""}',
-        '{"verdict": "Correct", "justification": ""}',
+        '{"verdict": "in correct", "justification": ""}',
+        '{"verdict": ["correct"], "justification": ""}',
+        '{"verdict": true, "justification": ""}',
         '{"score": 0, "step": 1}',
         "Score: 0, the answer says 10 people",
         "0/1",
@@ -348,6 +404,66 @@ def test_a_wrong_key_ends_the_pass_early(run):
     with pytest.raises(BenchError, match="refuses every request: 401"):
         judge(run, cases_of(trajectories, replies), fake, workers=2, progress=False)
     assert len(fake.asked) < 20
+
+
+@pytest.mark.parametrize(
+    ("structured", "advice"),
+    [
+        ("none", "judge_args: {structured: json_schema}"),
+        ("json_object", "judge_args: {structured: json_schema}"),
+        (False, "judge_args: {structured: true}"),
+        ("json_schema", "another judge"),
+        (None, "another judge"),
+    ],
+)
+def test_a_judge_that_cannot_keep_the_form_ends_the_pass_with_advice(run, structured, advice):
+    trajectories, replies = set_of(40)
+    fake = FakeJudge(lambda number: "Score: 4")
+    fake.settings = {"structured": structured}
+    with pytest.raises(BenchError, match=r"does not keep the form of a verdict: .*JSON") as caught:
+        judge(run, cases_of(trajectories, replies), fake, workers=1, progress=False)
+    assert advice in str(caught.value)
+    assert len(fake.asked) == 2 * 8, "eight cases, each asked for once more"
+    assert all(advice in verdict.error for verdict in stored(run))
+
+
+def test_one_verdict_in_the_form_lets_the_others_be_tried(run):
+    trajectories, replies = set_of(10)
+    fake = FakeJudge(lambda number: "Score: 4" if number else None)
+    done = judge(run, cases_of(trajectories, replies), fake, workers=1, progress=False)
+    assert (done.accepted, done.failed, done.left) == (1, 19, "")
+
+
+@pytest.mark.parametrize("error", [TransportError("silent for too long"), ChatError("no")])
+def test_failures_of_other_kinds_are_no_refusals(run, error):
+    trajectories, replies = set_of(10)
+    fake = FakeJudge(lambda number: type(error)(str(error)))
+    done = judge(run, cases_of(trajectories, replies), fake, workers=1, progress=False)
+    assert (done.accepted, done.failed, done.left) == (0, 20, "")
+    assert len(fake.asked) == 20
+
+
+def test_a_judge_that_refuses_after_an_earlier_pass_stops_and_keeps_what_it_gave(run):
+    trajectories, replies = set_of(20)
+    cases = cases_of(trajectories, replies)
+    judge(run, cases[:1], FakeJudge(), progress=False)
+    fake = FakeJudge(lambda number: RequestRefused("401: the key has expired"))
+    done = judge(run, cases, fake, workers=1, progress=False)
+    assert (done.kept, done.accepted, done.failed) == (1, 0, 8)
+    assert (done.left, len(fake.asked)) == ("the judge refuses every request", 8)
+    assert not done.complete
+
+
+def test_a_kept_reply_is_not_paid_for_again(run, outputs, tmp_path):
+    trajectories, replies = set_of(1)
+    cases, fake = cases_of(trajectories, replies), FakeJudge()
+    first = judge(run, cases, CachedChat(fake, tmp_path), progress=False)
+    other = Run.open("04_judge", "other", {"method": "other"})
+    again = judge(other, cases, CachedChat(fake, tmp_path), progress=False)
+    other.close()
+    assert (first.usage["prompt_tokens"], again.usage) == (200, {})
+    assert (again.accepted, len(fake.asked)) == (2, 2)
+    assert [v.usage["prompt_tokens"] for v in stored(other)] == [100, 100]
 
 
 def test_two_processes_do_not_judge_one_run_at_once(run):
