@@ -190,7 +190,8 @@ def _vectors_of(rows: Any, texts: int) -> NDArray[np.float32]:
     """The vectors `[texts, d]` of an embedding reply, in the order of the texts; Fault if not."""
     try:
         by_place = {row.get("index", place): row["embedding"] for place, row in enumerate(rows)}
-        vectors = np.array([by_place[place] for place in range(texts)], np.float32)
+        with np.errstate(over="ignore"):  # what is too large is not finite
+            vectors = np.array([by_place[place] for place in range(texts)], np.float32)
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
         raise Fault(f"embeddings of another form: {shown(rows)}") from None
     if len(rows) != texts or vectors.ndim != 2 or not np.isfinite(vectors).all():

@@ -81,6 +81,8 @@ def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setti
     letters = "".join(option.id for option in asked.options)
     parsed = parse(asked.contract, reply.text, letters, reply.stop)
     task = setting.bench.task(ask.candidate.task)
+    # What a message model is shown lay decoded in the memory: only the tail's decoding is awaited.
+    encoded = 0 if branch.model == "chat" else counts.get("frames_encoded", 0)
     return Response(
         **_where(ask, trajectory),
         status=parsed.status,
@@ -93,7 +95,7 @@ def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setti
         error=parsed.why,
         passed=gate(task, ask.probe.polarity, parsed, ask.candidate.answer),
         stop=reply.stop,
-        timings=_timings(reply, at, called, tail_s, counts.get("frames_encoded", 0)),
+        timings=_timings(reply, at, called, tail_s, encoded),
         counters=dict(counts),
         state_bytes=state_bytes,
         missing_sessions=at.missing,

@@ -14,7 +14,15 @@ from scripted_server import FREE, GREEDY, Server, connect, frame, user
 from bench_lib.errors import BenchError
 from bench_lib.exchange import Generation
 from bench_lib.measure import counting
-from bench_lib.messages.chat import Contract, ContractBroken, Frames, Message, Sound, Text
+from bench_lib.messages.chat import (
+    Contract,
+    ContractBroken,
+    Frames,
+    Message,
+    Sound,
+    Text,
+    TransportError,
+)
 from bench_lib.messages.settings import EndpointSettings
 from bench_lib.opening import chat
 
@@ -221,6 +229,49 @@ def test_vectors_come_from_the_server_where_a_model_is_named():
     assert np.allclose(vectors, [[0.0, 1.0], [0.6, 0.8]])
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {},
+        "vectors",
+        [{"embedding": [1.0, 2.0]}],
+        [{"embedding": [1.0, 2.0]}] * 3,
+        [{"embedding": [1.0, 2.0]}, {"embedding": [1.0]}],
+        [{"embedding": [1.0, 2.0]}, {"vector": [1.0]}],
+        [{"embedding": [1.0, 2.0]}, {"embedding": [1.0, float("nan")]}],
+        [{"embedding": [1.0, 2.0]}, {"embedding": [1.0, 1e300]}],
+        [{"embedding": [1.0, 2.0]}, {"embedding": ["a", "b"]}],
+        [{"embedding": [1.0, 2.0]}, {"embedding": 3.0}],
+        [{"embedding": 1.0}, {"embedding": 3.0}],
+        [{"embedding": [1.0, 2.0]}, None],
+        [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 0, "embedding": [3.0, 4.0]}],
+        [{"index": 1, "embedding": [1.0, 2.0]}, {"index": 2, "embedding": [3.0, 4.0]}],
+        [{"index": "0", "embedding": [1.0, 2.0]}, {"index": "1", "embedding": [3.0, 4.0]}],
+    ],
+)
+def test_vectors_of_another_form_are_a_transport_fault(data):
+    server = Server(lambda e: e.send(200, json.dumps({"data": data, "usage": 7})))
+    with server, pytest.raises(TransportError, match="failed 2 times"):
+        connect(server, embedding_model="e", retries=1).embed(["a", "b"])
+    assert len(server.requests) == 2
+
+
+def test_many_vectors_may_be_larger_than_a_reply():
+    row = {"embedding": [0.1234567890123456789] * 4096}
+    with Server(lambda e: e.send(200, json.dumps({"data": [row] * 64}))) as server:
+        vectors = connect(server, embedding_model="e").embed([f"{i}" for i in range(64)])
+    assert vectors.shape == (64, 4096)
+
+
+def test_text_that_no_file_can_hold_is_sent_as_servers_write_it():
+    with Server(echo) as server:
+        endpoint = connect(server)
+        endpoint.complete(user("cup \ud83c, \ud83e\udd5b"), FREE, GREEDY)
+        endpoint.complete(user("cup \ud83c", frame(0.0, 1)), FREE, GREEDY)
+    assert [r.text.strip() for r in server.requests] == ["cup \ufffd, 🥛", "cup \ufffd"]
+
+
 def test_the_id_names_the_address_unless_a_revision_does():
     spec = "endpoint:Qwen/Qwen3-VL-8B-Instruct@http://node7:8000/v1/"
     assert chat.open(spec).id == "Qwen/Qwen3-VL-8B-Instruct@node7:8000/v1"
@@ -265,6 +316,8 @@ def test_only_settings_that_shape_replies_are_part_of_the_identity():
     plain = EndpointSettings().shaping()
     assert EndpointSettings(retries=1, concurrency=3, key_env="K").shaping() == plain
     assert EndpointSettings(thinking="on").shaping() != plain
+    assert EndpointSettings(finish="assumed").shaping() == {**plain, "finish": "assumed"}
+    assert "finish" not in plain, "replies kept before serve on"
     assert EndpointSettings(image_format="png").shaping() != plain
 
 

@@ -53,7 +53,7 @@ def asked(chat):
     method.reset("t", 42)
     method.begin_session(SessionInfo("S1", 0, None, (16, 16)))
     at = Moment((SESSION,), Feed(0, SESSION, ((0.0, 60.0),)), Clip(0, ()))
-    return answer(method, Ask(CANDIDATE, CANDIDATE.probes[0]), at, "t", SETTING)
+    return answer(method, Ask("t", CANDIDATE, CANDIDATE.probes[0]), at, "t", SETTING)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted_server import FREE, GREEDY, Server, connect, frame, user
+from scripted_server import FREE, GREEDY, Server, connect, event, frame, user, whole
 
+from bench_lib.chat import body, transport
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.reply_stream import Fault, collect, events
+from bench_lib.messages.settings import EndpointSettings
 from bench_lib.chat.transport import retry_after_s
 from bench_lib.messages.chat import BudgetSpent, ChatError, RequestRefused, TransportError
 
@@ -100,6 +102,56 @@ def test_retry_after_holds_back_every_request_until_it_is_over():
             calls = [pool.submit(endpoint.complete, user(str(i)), FREE, GREEDY) for i in range(4)]
             assert [call.result().text for call in calls] == ["ok"] * 4
     assert len(server.requests) == 5  # one turned away, then four answered
+
+
+class Clock:
+    """A clock that only sleepers move; `meanwhile` is done in the first sleep that lasts."""
+
+    def __init__(self):
+        self.now_s, self.meanwhile = 0.0, None
+
+    def monotonic(self):
+        return self.now_s
+
+    def sleep(self, seconds):
+        work, self.meanwhile = (self.meanwhile, None) if seconds else (None, self.meanwhile)
+        if work:
+            work()
+        self.now_s = max(self.now_s, seconds)
+
+
+def test_a_request_that_begins_while_another_waits_for_a_busy_server_waits_too(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(transport, "time", clock)
+    line = transport.Transport("http://127.0.0.1:9/v1", EndpointSettings(concurrency=4))
+    busy, asked_at = iter([Fault("busy", wait_s=5.0)]), {}
+
+    def once(name):
+        asked_at.setdefault(name, clock.now_s)
+        if name == "first" and (fault := next(busy, None)):
+            raise fault
+
+    clock.meanwhile = lambda: line.persist(lambda: once("second"))
+    line.persist(lambda: once("first"))
+    assert asked_at["first"] == 0.0
+    assert asked_at["second"] >= 5.0
+
+
+def test_waits_grow_to_their_limit_and_a_server_that_names_one_is_obeyed(monkeypatch):
+    clock, waits = Clock(), []
+    clock.sleep = lambda seconds: waits.append(seconds) if seconds else None
+    monkeypatch.setattr(transport, "time", clock)
+    settings = EndpointSettings(retries=8, backoff_s=0.5, max_wait_s=20.0)
+    line = transport.Transport("http://127.0.0.1:9/v1", settings)
+
+    def away():
+        raise Fault("away", wait_s=7.0 if len(waits) == 7 else None)
+
+    with pytest.raises(TransportError, match="failed 9 times"):
+        line.persist(away)
+    longest = [0.5, 1, 2, 4, 8, 16, 20]
+    assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=False))
+    assert 7.0 <= waits[7] <= 7.7
 
 
 def test_a_wait_beyond_the_limit_is_an_error_at_once():
@@ -234,9 +286,22 @@ def test_the_cost_a_user_allows_ends_the_calls_before_it_is_passed():
     assert endpoint.budget.cost == pytest.approx(0.015)
 
 
-def test_a_cost_limit_without_token_counts_stops_instead_of_reading_zero():
-    body = json.dumps({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]})
-    with Server(lambda e: e.send(200, body)) as server:
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        [7],
+        {"total_tokens": 9},
+        {"prompt_tokens": 9},
+        {"prompt_tokens": -9, "completion_tokens": 9},
+        {"prompt_tokens": "9", "completion_tokens": 9},
+        {"prompt_tokens": float("nan"), "completion_tokens": 9},
+        {"prompt_tokens": True, "completion_tokens": 9},
+    ],
+)
+def test_a_cost_limit_without_token_counts_stops_instead_of_reading_zero(usage):
+    said = whole("ok", top={"usage": usage})
+    with Server(lambda e: e.send(200, said)) as server:
         endpoint = connect(server, max_cost=1.0, price_in=1.0)
         endpoint.complete(user("hm?"), FREE, GREEDY)
         with pytest.raises(BudgetSpent, match="no token counts"):
@@ -263,3 +328,67 @@ def test_a_stream_cut_anywhere_is_whole_or_a_fault_and_never_a_shorter_reply(cut
         assert cut < len("\n".join(WHOLE))
     else:
         assert (reply.text, reply.stop) == ("warm milk", "end")
+
+
+SAID = ["温牛奶 ", "☕\u2028\x85", "", "\ud83e", "\udd5b", " end"]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_stream_split_anywhere_gives_the_same_reply(data):
+    """Network pieces end inside characters, between CR and LF, inside and between events."""
+    sent = [*map(event, SAID), event("", "stop"), "[DONE]"]
+    end = data.draw(st.sampled_from(["\n\n", "\r\n\r\n"]))
+    dressing = data.draw(st.sampled_from(["", ": ping" + end, "id: 7" + end[: len(end) // 2]]))
+    mark = data.draw(st.sampled_from(["", "\ufeff"]))
+    stream = (mark + "".join(f"{dressing}data: {one}{end}" for one in sent)).encode()
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)), max_size=40)))
+    pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    reply = collect(events(body.lines(body.text(pieces, "", 10**6))), 0.0)
+    assert (reply.text, reply.stop) == ("温牛奶 ☕\u2028\x85🥛 end", "end")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["choices", "message", "delta", "content", "finish_reason", "index", "usage", "error",
+             "logprobs", "top_logprobs", "role", "model", "code", "tool_calls", "object"]
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(JSON, max_size=3), st.booleans())
+def test_whatever_json_comes_it_is_a_reply_or_a_fault(values, streamed):
+    """With a finish reason put in, so that what else is odd is met too."""
+    sent = [json.dumps(value) for value in values] + [event("", "stop")] * streamed
+    try:
+        reply = collect(events([f"data: {one}" for one in [*sent, "[DONE]"]]), 0.0)
+    except Fault:
+        return
+    reply.text.encode()
+    assert reply.stop in ("end", "length", "refused")
+    assert all(type(n) is int and n >= 0 for n in reply.usage.values())
+
+
+def test_replies_that_come_after_a_reply_are_nobodys():
+    """A server or proxy that answers twice would shift every later reply by one."""
+
+    def twice(exchange):
+        for name in (exchange.text, "stray"):
+            text = whole(name).encode()
+            head = (
+                f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(text)}"
+            )
+            exchange.http.wfile.write(head.encode() + b"\r\n\r\n" + text)
+
+    with Server(twice) as server:
+        chat = connect(server, stream=False)
+        said = [chat.complete(user(f"q{i}"), FREE, GREEDY).text for i in range(4)]
+    assert said == [f"q{i}" for i in range(4)]

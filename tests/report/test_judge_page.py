@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_server import Server, connect, raw, whole
 
 from bench_lib.errors import BenchError
 from bench_lib.judge import page as judge_page
 from bench_lib.judge import tables as judge_tables
 from bench_lib.judge.job import Judging
-from bench_lib.messages.chat import Chat, ChatReply, ContractBroken, Message, Text
+from bench_lib.messages.chat import Chat, ChatReply, Message, Text, TransportError
 from bench_lib.params.readings import JudgeParams
 from bench_lib.readings.material import Material
 from bench_lib.report.score_table import scores as main_table
@@ -42,7 +43,7 @@ class Dice(Chat):
         self.calls += 1
         text = "".join(p.text for m in messages for p in m.parts if isinstance(p, Text))
         if self.broken(text):
-            raise ContractBroken("two broken replies", ("x", "y"))
+            raise TransportError("silent for too long")
         reply = {
             "score": 1 + hashlib.sha256(text.encode()).digest()[0] % 5,
             "criterion_checks": dict.fromkeys(CHECKS, "pass"),
@@ -128,7 +129,7 @@ def test_all_calls_failed_gives_bounds_and_reasons_never_zeros(build: Build) -> 
     failed = judge_page.failed(job).tables[-1]
     counts = [int(row.cells[2].text) for row in failed.rows]
     assert sum(counts) == len(job.cases())
-    assert {row.cells[1].text for row in failed.rows} == {"two broken replies"}
+    assert {row.cells[1].text for row in failed.rows} == {"silent for too long"}
     assert (
         "n = 0" in judge_page.quality(job).tables[0].footnotes[0][1]
         or cells(only(judge_page.quality(job)))["ERA"][1] == "—"
@@ -259,3 +260,41 @@ def test_a_label_names_its_trajectory_where_an_id_stands_in_two(
         job.labelled()
     file.write_text(f"candidate,probe,score,trajectory\n{row},{one.id}\n{row},elsewhere\n")
     assert job.labelled()["trajectory"].tolist() == [one.id, ""]
+
+
+def test_a_server_that_judges_is_looked_at_and_held_to_its_model(build: Build) -> None:
+    """Never one whose verdicts may be cut, nor another model's under one name; none when done."""
+    name, reason = "judge-1", None
+    grade = {"score": 4, "criterion_checks": dict.fromkeys(CHECKS, "pass"), "critical_issues": []}
+    text = json.dumps(grade | {"justification": "it fits"})
+    material = build(3)
+
+    def serve(exchange: Any) -> None:
+        raw(exchange, whole(text, reason, top={"model": name}))
+
+    def judging() -> Judging:
+        spec = f"endpoint:toy@{server.url}"
+        return Judging(JudgeParams(judge=spec), replace(material), connect(server))
+
+    with Server(serve) as server:
+        with pytest.raises(BenchError, match=r"finish reason: .*judge_args"):
+            judging().execute(progress=False)
+        assert not material.run.read("verdicts")
+        reason = "stop"
+        half = judging()
+        half.chat.budget.max_calls = 5  # type: ignore[attr-defined]
+        half.execute(progress=False)
+        assert 0 < len(material.run.read("verdicts")) < half.outcomes["plain"].wanted
+        [about] = material.run.manifest()["facts"]["judges"].values()
+        assert about["model"] == "judge-1"
+        name = "judge-2"
+        with pytest.raises(BenchError, match=r"model named: .*'judge-2' now.*'judge-1' before"):
+            judging().execute(progress=False)
+        name = "judge-1"
+        job = judging()
+        job.execute(progress=False)
+        assert job.outcomes["plain"].complete
+        asked = len(server.requests)
+        judging().execute(progress=False)
+        assert len(server.requests) == asked
+    judging().execute(progress=False)  # nor is it missed

@@ -115,13 +115,17 @@ def _cutoff(texts: tuple[str, ...]) -> int | None:
 
 
 def perceive(frame: Frame, size: Size | None) -> Picture | None:
-    """What a frame shows at the size at which it is sent; None where no strip can be read."""
+    """What a frame shows at the size at which it is sent; None where no strip can be read.
+
+    Each call counts as a look, also where what was seen is known from another one: counts of work
+    must not depend on what else was asked before, or beside it.
+    """
+    count("frames_encoded")
     key = (media.digest(frame), size)
     if key not in _seen:
         if len(_seen) > 200_000:
             _seen.clear()
         _seen[key] = strip.decode(frame.pixels(size))
-        count("frames_encoded")
     return _seen[key]
 
 
