@@ -11,17 +11,17 @@ from scripted_server import frame
 from synthetic import household, question
 
 from bench_lib import methods
-from bench_lib.answer import Moment, answer
-from bench_lib.ask import Ask
-from bench_lib.dollhouse.observer import IdealChat
-from bench_lib.engine import Walk
-from bench_lib.feeds import Feed, episodes
+from bench_lib.asks.ask import Ask
+from bench_lib.dollhouse.ideal.observer import IdealChat
+from bench_lib.engine.answer import Moment, answer
+from bench_lib.engine.conditions import Feed, episodes
+from bench_lib.engine.kept import States
+from bench_lib.engine.walk import Walk
 from bench_lib.measure import count
 from bench_lib.methods.null import Null
 from bench_lib.schema import Session
-from bench_lib.states import States
-from bench_lib.stream import Clip
 from bench_lib.tasks import APM_BENCH
+from bench_lib.video.stream import Clip
 
 
 @pytest.fixture(scope="module")

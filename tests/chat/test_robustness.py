@@ -17,9 +17,9 @@ from scripted_server import FREE, GREEDY, Server, connect, event, frame, user, w
 from bench_lib.chat import body, transport
 from bench_lib.chat.cache import CachedChat
 from bench_lib.chat.reply_stream import Fault, collect, events
-from bench_lib.messages.settings import EndpointSettings
 from bench_lib.chat.transport import retry_after_s
 from bench_lib.messages.chat import BudgetSpent, ChatError, RequestRefused, TransportError
+from bench_lib.messages.settings import EndpointSettings
 
 HTML = "<html><body>502 Bad Gateway</body></html>"
 DELTA = json.dumps({"choices": [{"delta": {"content": "part"}, "finish_reason": None}]})

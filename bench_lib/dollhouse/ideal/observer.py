@@ -15,12 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
-from bench_lib.dollhouse.ideal import (  # noqa: F401 - some add rules
-    agent,
-    memory_rules,
-    replies,
-    window_rules,
-)
+from bench_lib.dollhouse.ideal import agent, memory_rules, replies, window_rules  # noqa: F401 - some add rules
 from bench_lib.dollhouse.ideal.recall import gather
 from bench_lib.dollhouse.world import strip
 from bench_lib.dollhouse.world.grammar import SLOTS, read, spans
