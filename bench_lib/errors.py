@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from bench_lib.redact import redacted
+
 
 class BenchError(Exception):
-    """An error with a message for the user; notebooks show it as one line, without a traceback."""
+    """An error with a message for the user; notebooks show it as one line, without a traceback.
+
+    Messages quote parameters and servers: whatever looks like a secret in one is replaced.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(redacted(str(message)))
 
     def _render_traceback_(self) -> list[str]:
         """IPython's hook: what a notebook prints instead of the stack."""

@@ -22,6 +22,11 @@ def cache() -> Path:
     return Path(os.environ.get("BENCH_CACHE") or root() / "outputs" / "cache")
 
 
+def there(path: Path) -> Path:
+    """The path, or the nearest one above it that exists."""
+    return path if path.exists() else there(path.parent)
+
+
 def short(path: Path | str) -> str:
     """A path for people: the home folder written `~`, the project's own paths relative to it."""
     text = str(path)

@@ -30,7 +30,9 @@ def response(candidate: str, status: str = "ok", text: str = "") -> Response:
 
 
 def opened(**changes) -> Run:
-    return Run.open("03_eval", "x", EvalParams(method="null", **changes).as_dict())
+    run = Run.open("03_eval", "x", EvalParams(method="null", **changes).as_dict())
+    run.begin()
+    return run
 
 
 def test_what_identifies_a_run(outputs: Path) -> None:

@@ -23,8 +23,8 @@ from bench_lib.measure import count
 from bench_lib.messages.budget import Budget
 from bench_lib.messages.chat import Chat, ChatReply, Contract, Message, RequestRefused
 from bench_lib.messages.contract import checked
-from bench_lib.messages.redact import redacted
 from bench_lib.messages.settings import EndpointSettings
+from bench_lib.redact import redacted, scrubbed
 
 TOKEN_BYTES, VECTOR_BYTES = 2**12, 2**18
 """What a token takes in a stream, with its log-probabilities, and a vector in JSON, at most."""
@@ -139,7 +139,7 @@ class Endpoint(Chat):
             usage |= reply.usage
         self.name.hold(reply.model)
         text, reasoning = (
-            redacted(t, self.settings.key_env) for t in (reply.text, reply.reasoning)
+            scrubbed(t, self.settings.key_env) for t in (reply.text, reply.reasoning)
         )
         return replace(reply, text=text, reasoning=reasoning)
 
@@ -206,7 +206,7 @@ def _checked_url(url: str) -> str:
         raise BenchError(
             f"an endpoint's address looks like http://host:8000/v1, not {redacted(url)!r}"
         )
-    if parts.username or parts.password or parts.query:
+    if "@" in url or parts.query:
         raise BenchError(
             f"the address of {parts.hostname} holds a user name, key or query: name the key's "
             "environment variable with key_env instead"

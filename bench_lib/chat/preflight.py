@@ -23,7 +23,7 @@ from bench_lib.chat.server import served, settle
 from bench_lib.errors import BenchError, nearest
 from bench_lib.exchange import Generation
 from bench_lib.messages.chat import Chat, ChatError, ChatReply, Contract, Frames, Message, Text
-from bench_lib.messages.redact import key_from
+from bench_lib.messages.keys import key_from
 from bench_lib.video.stream import ArrayFrame, Size
 
 FREE = Contract("free")

@@ -20,8 +20,9 @@ from bench_lib.chat.body import MOST_BYTES
 from bench_lib.chat.reply_stream import Fault, error_in, events, mended, parsed
 from bench_lib.messages import abort
 from bench_lib.messages.chat import RequestRefused, TransportError
-from bench_lib.messages.redact import key_from, redacted
+from bench_lib.messages.keys import key_from
 from bench_lib.messages.settings import EndpointSettings
+from bench_lib.redact import redacted
 
 T = TypeVar("T")
 PASSING = frozenset({408, 409, 424, 425, 429, 499})

@@ -59,7 +59,7 @@ class Evaluation:
 
     @classmethod
     def open(cls, params: EvalParams, notebook: str = "03_eval") -> Evaluation:
-        """Load data and method, open the run folder; BenchError says what cannot work."""
+        """Load data, method and model, then find the run; BenchError says what cannot work."""
         method = methods.load(params.method, **_method_args(params))
         data = sources.load(params.source, params.data_root, params.backbone)
         chosen = sources.choose(data.trajectories, params.trajectories)
@@ -70,19 +70,12 @@ class Evaluation:
         bench = asked_by(asks, params)
         part, whole = params.shard_of()
         own = chosen[part - 1 :: whole]
-        present = contents(data.trajectories)
-        params = _from_states(params, present)
-        name = params.name or params.method
-        run = Run.open(
-            notebook,
-            name,
-            params.as_dict(),
-            present,
-            [trajectory.id for trajectory in own],
-            **_turns(params, bench),
-        )
         method.attach(serve(method, params))
         setting = _setting(params, method, bench)
+        present = contents(data.trajectories)
+        params = _from_states(params, present)
+        name, asked = params.name or params.method, [trajectory.id for trajectory in own]
+        run = Run.open(notebook, name, params.as_dict(), present, asked, **_turns(params, bench))
         notes = [getattr(method.served, kind, "") for kind in ("noise", "caveat")]
         run.note(
             source_note=data.note,
@@ -173,6 +166,7 @@ class Evaluation:
 
     def execute(self, progress: bool = True) -> None:
         """Do what is not done yet; the same command after a kill goes on where it stopped."""
+        self.run.begin()
         waiting = self.pending()
         total_s = sum(feed.duration_s for episode in waiting for feed in episode.feeds)
         by_trajectory: dict[str, list[Episode]] = {}

@@ -94,7 +94,7 @@ def _refuse_if_short(memory: float, disk: float) -> None:
             f"memory is short: about {size(memory)} needed, {size(available)} available; use "
             "fewer workers, a smaller max_pixels or a bounded method"
         )
-    free = shutil.disk_usage(paths.outputs()).free
+    free = shutil.disk_usage(paths.there(paths.outputs())).free
     if disk > free:
         raise BenchError(
             f"disk is short: about {size(disk)} needed below {paths.short(paths.outputs())}, "

@@ -17,7 +17,6 @@ from bench_lib import paths, prompts
 from bench_lib.chat.cache import CachedChat
 from bench_lib.errors import BenchError
 from bench_lib.exchange import Generation
-from bench_lib.messages.redact import redacted
 from bench_lib.opening import chat
 from bench_lib.params.readings import JudgeParams
 from bench_lib.readings import judged
@@ -137,7 +136,7 @@ class Judging:
         self._look(known.get(self.judge, {}))
         about = {
             "model": self.chat.answers_as or known.get(self.judge, {}).get("model", ""),
-            "judge": redacted(params.judge),
+            "judge": params.judge,
             "prompts": self.prompts,
             "args": params.judge_args,
         }

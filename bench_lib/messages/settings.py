@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from bench_lib.errors import BenchError, nearest
-from bench_lib.messages.redact import redacted
+from bench_lib.messages.keys import named
+from bench_lib.redact import secret_at
 
 Structured = Literal["none", "json_object", "json_schema"]
 Media = Literal["data", "file", "once"]
@@ -18,9 +17,6 @@ ImageFormat = Literal["jpeg", "png"]
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 Switch = Literal["", "on", "off"]
 Finish = Literal["required", "assumed"]
-
-
-_SECRET = re.compile(r'"[^"]*(?:api_?key|secret|password|authorization|access_token)[^"]*":', re.I)
 
 
 @dataclass(frozen=True)
@@ -131,9 +127,11 @@ class EndpointSettings:
             raise BenchError(
                 "endpoint setting media='file' needs media_folder, which the server reads"
             )
-        told = json.dumps(self.extra, default=str)
-        if redacted(told) != told or _SECRET.search(told):
-            raise BenchError("endpoint setting extra holds a key; name its variable with key_env")
+        named(self.key_env)
+        where = secret_at(asdict(self))
+        if where:
+            name = where.partition(".")[0]
+            raise BenchError(f"endpoint setting {name} holds a key; name its variable with key_env")
         if self.max_cost and not (self.price_in or self.price_out):
             raise BenchError(
                 "endpoint setting max_cost needs price_in and price_out, per million tokens"

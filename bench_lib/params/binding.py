@@ -6,6 +6,7 @@ the first second and in one line.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -45,7 +46,7 @@ def _typed(name: str, value: Any, wanted: str) -> Any:
         wanted
     ]
     if kind is float and type(value) is int:
-        return float(value)
+        return float(value) if abs(value) < 2**1000 else math.inf
     if type(value) is kind:
         return value
     hint = ""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bench_lib.errors import BenchError, nearest
+from bench_lib.errors import BenchError
+from bench_lib.params.checks import at_least, choice, file_name, plain, seed, texts
 
 
 @dataclass(frozen=True)
@@ -60,38 +61,43 @@ class EvalParams:
         from bench_lib.exchange import FORMS
         from bench_lib.tasks import CONDITIONS, MAX_NEW_TOKENS, task_of
 
-        _choice("condition", self.condition, CONDITIONS)
-        _choice("memory", self.memory, ("own", "empty", "other"))
+        plain(self)
+        choice("condition", self.condition, CONDITIONS)
+        choice("memory", self.memory, ("own", "empty", "other"))
         if (self.memory != "own" or self.states_from) and self.condition != "standard":
             raise BenchError("memory and states_from belong to the standard condition")
         if self.memory != "own" and self.states_from:
             raise BenchError(f"memory {self.memory!r} cannot come from the states of a run")
-        _choice("mode", self.mode, ("stream", "replay"))
-        _choice("cutoff", self.cutoff, ("protocol", "inclusive", "exclusive"))
-        _choice("registration_delivery", self.registration_delivery, ("stream", "log"))
-        _choice("reader", self.reader, ("pyav", "decord"))
-        _choice("store", self.store, ("none", "lossless", "jpeg"))
-        _choice("states", self.states, ("last", "all", "none"))
-        _choice("state_form", self.state_form, FORMS)
+        choice("mode", self.mode, ("stream", "replay"))
+        choice("cutoff", self.cutoff, ("protocol", "inclusive", "exclusive"))
+        choice("registration_delivery", self.registration_delivery, ("stream", "log"))
+        choice("reader", self.reader, ("pyav", "decord"))
+        choice("store", self.store, ("none", "lossless", "jpeg"))
+        choice("states", self.states, ("last", "all", "none"))
+        choice("state_form", self.state_form, FORMS)
         if self.state_form != "exact" and (self.states == "none" or self.mode == "replay"):
             raise BenchError(
                 f"state_form {self.state_form!r} is that of saved memories: it needs mode: stream "
                 "and states: last or all"
             )
-        _choice("dtype", self.dtype, ("auto", "float32", "bfloat16", "float16"))
-        for kind in self.max_new_tokens:
-            _choice("max_new_tokens", kind, tuple(MAX_NEW_TOKENS))
+        choice("dtype", self.dtype, ("auto", "float32", "bfloat16", "float16"))
+        for kind, limit in self.max_new_tokens.items():
+            choice("max_new_tokens", kind, tuple(MAX_NEW_TOKENS))
+            if type(limit) is not int or limit < 1:
+                raise BenchError(f"parameter max_new_tokens.{kind} must be above 0, not {limit!r}")
+        texts(self, "tasks", "trajectories")
         for code in self.tasks:
             task_of(code)
-        for name in (
-            "limit", "recent", "max_pixels", "fps", "temperature", "probe_every_s", "repeat",
-        ):  # fmt: skip
-            if getattr(self, name) < 0:
-                raise BenchError(
-                    f"parameter {name} must not be negative, not {getattr(self, name)}"
-                )
-        if self.workers < 1:
-            raise BenchError(f"parameter workers must be at least 1, not {self.workers}")
+        at_least(self, 0, "limit", "recent", "max_pixels", "fps", "temperature", "probe_every_s")
+        at_least(self, 0, "repeat", "store_gib")
+        at_least(self, 1, "workers")
+        if self.repetition_penalty <= 0:
+            raise BenchError(
+                f"parameter repetition_penalty must be above 0, not {self.repetition_penalty}"
+            )
+        seed(self.seed)
+        if self.name:
+            object.__setattr__(self, "name", file_name(self.name))
         self.shard_of()
 
     def shard_of(self) -> tuple[int, int]:
@@ -119,8 +125,3 @@ def shown(values: dict[str, Any]) -> dict[str, Any]:
     from bench_lib import paths
 
     return json.loads(paths.homeless(json.dumps(values)))
-
-
-def _choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise BenchError(f"parameter {name} is {value!r}; {nearest(str(value), known)}")

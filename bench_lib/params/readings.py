@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.params.checks import at_least, file_name, plain, seed, texts
 from bench_lib.params.evaluate import shown
 
 
@@ -28,13 +29,14 @@ class JudgeParams:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
+        plain(self)
         known = ("padded", "reversed")
         for name in self.variants:
             if name not in known:
                 raise BenchError(f"variants has {name!r}; {nearest(str(name), known)}")
-        _at_least_one(self, "repeats", "workers", "max_new_tokens")
-        if self.temperature < 0:
-            raise BenchError(f"parameter temperature must not be negative, not {self.temperature}")
+        at_least(self, 1, "repeats", "workers", "max_new_tokens")
+        at_least(self, 0, "temperature")
+        seed(self.seed)
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,11 @@ class CompareParams:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
-        _texts(self, "runs", "published", "groups")
+        plain(self)
+        texts(self, "runs", "published", "groups")
         if not self.runs:
             raise BenchError("parameter runs is empty; give names, unique prefixes or patterns")
-        _file_name(self.name)
+        object.__setattr__(self, "name", file_name(self.name))
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,13 @@ class AblationParams:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
-        _texts(self, "conditions")
+        plain(self)
+        texts(self, "conditions")
+        at_least(self, 0, "recent")
         if not self.conditions:
             raise BenchError("parameter conditions is empty; standard is what others are held to")
         _systems(self.systems)
-        _file_name(self.name)
+        object.__setattr__(self, "name", file_name(self.name))
 
 
 @dataclass(frozen=True)
@@ -103,13 +108,14 @@ class ArenaParams:
         """Refuse what cannot be meant."""
         from bench_lib.tasks import STAMPS
 
-        _texts(self, "runs", "published")
+        plain(self)
+        texts(self, "runs", "published")
         if self.stamp not in STAMPS:
             raise BenchError(f"parameter stamp is {self.stamp!r}; {nearest(self.stamp, STAMPS)}")
         if self.runs and self.systems:
             raise BenchError("give either runs, to show what is there, or systems, to make them")
         _systems(self.systems)
-        _file_name(self.name)
+        object.__setattr__(self, "name", file_name(self.name))
 
 
 def changed(params: Any) -> dict[str, Any]:
@@ -119,25 +125,7 @@ def changed(params: Any) -> dict[str, Any]:
     return shown(own)
 
 
-def _at_least_one(params: Any, *names: str) -> None:
-    for name in names:
-        if getattr(params, name) < 1:
-            raise BenchError(f"parameter {name} must be at least 1, not {getattr(params, name)}")
-
-
-def _texts(params: Any, *names: str) -> None:
-    for name in names:
-        for value in getattr(params, name):
-            if not isinstance(value, str):
-                raise BenchError(f"parameter {name} must hold texts, not {value!r}")
-
-
 def _systems(systems: dict[str, Any]) -> None:
     for name, own in systems.items():
         if not isinstance(own, dict) or "method" not in own:
             raise BenchError(f"systems: {name!r} needs parameters of 03_eval with a method")
-
-
-def _file_name(name: str) -> None:
-    if not name.replace("-", "").replace("_", "").isalnum():
-        raise BenchError(f"parameter name is part of file names; {name!r} cannot be one")

@@ -32,6 +32,7 @@ from typing import IO, Any
 from bench_lib import paths
 from bench_lib.content import digest
 from bench_lib.errors import BenchError, nearest
+from bench_lib.redact import scrubbed
 from bench_lib.runs.identity import (
     FORMAT,
     Contents,
@@ -53,8 +54,10 @@ class Run:
     folder: Path
     params: dict[str, Any]
     started: float = field(default_factory=time.time)
+    _first: dict[str, Any] = field(default_factory=dict, repr=False)
+    _facts: dict[str, Any] = field(default_factory=dict, repr=False)
     _files: dict[str, IO[str]] = field(default_factory=dict, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
     def open(
@@ -66,36 +69,44 @@ class Run:
         own: Iterable[str] = (),
         **more: Any,
     ) -> Run:
-        """Create or reopen the folder of these parameters and note this process in its manifest.
+        """The run of these parameters, which is written from its first record on (`begin`).
 
         `present` is what the source's data is known by, `own` names the trajectories of it that are
         asked about. A run goes on where its parameters are the same and no trajectory that it was
         asked about has become another one; else another run begins. `more` is what identifies a
         run beside its parameters and its data.
         """
+        home = paths.there(paths.outputs())
+        if not (home.is_dir() and os.access(home, os.W_OK)):
+            raise _unwritable(home, "it is no folder that you may write")
         ident = {**identity(params), **as_kept(more)}
         present = present or {}
-        folder = _place(f"{notebook}-{name}", ident, present)
-        try:
-            (folder / "locks").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BenchError(
-                f"cannot write {paths.short(folder)}: {error.strerror}; set BENCH_OUTPUTS to a "
-                "folder that can be written"
-            ) from None
-        run = cls(folder, dict(params))
-        with run.locked("manifest"):
-            asked = {trajectory: present[trajectory] for trajectory in own}
-            run.check(asked)
-            run._replace("data.json", merged(run.contents(), asked))
-            manifest = run.manifest()
-            manifest.setdefault("format", FORMAT)
-            manifest.setdefault("notebook", notebook)
-            manifest.setdefault("name", name)
-            manifest.setdefault("identity", ident)
-            manifest.setdefault("processes", []).append(process(params))
-            run._replace("manifest.json", manifest)
-        return run
+        first = {
+            "manifest": {"format": FORMAT, "notebook": notebook, "name": name, "identity": ident},
+            "data": {trajectory: present[trajectory] for trajectory in own},
+        }
+        return cls(_place(f"{notebook}-{name}", ident, present), dict(params), _first=first)
+
+    def begin(self) -> None:
+        """Create or reopen the folder, and note this process in its manifest; once per process.
+
+        Nothing is written before, so that what is refused leaves nothing.
+        """
+        with self._lock:
+            first, self._first = self._first, {}
+            if not first:
+                return
+            try:
+                (self.folder / "locks").mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _unwritable(self.folder, str(error.strerror)) from None
+            with self.locked("manifest"):
+                self.check(first["data"])
+                self._replace("data.json", merged(self.contents(), first["data"]))
+                manifest = {**first["manifest"], **self.manifest()}
+                manifest.setdefault("processes", []).append(process(self.params))
+                self._replace("manifest.json", manifest)
+            self._facts = {}
 
     @classmethod
     def at(cls, folder: Path) -> Run:
@@ -109,7 +120,8 @@ class Run:
     def manifest(self) -> dict[str, Any]:
         """What manifest.json says now; empty before the first opening."""
         path = self.folder / "manifest.json"
-        return json.loads(path.read_text()) if path.exists() else {}
+        found = json.loads(path.read_text()) if path.exists() else {}
+        return {**found, "facts": {**found.get("facts", {}), **self._facts}}
 
     def contents(self) -> Contents:
         """What the data is known by that this run was asked about; empty for runs of old forms."""
@@ -126,10 +138,13 @@ class Run:
 
     def note(self, **facts: Any) -> None:
         """Add facts to the manifest (what served, what was quarantined, ...)."""
-        with self.locked("manifest"):
-            manifest = self.manifest()
-            manifest.setdefault("facts", {}).update(facts)
-            self._replace("manifest.json", manifest)
+        with self._lock:
+            self._facts |= facts
+            if self._first:
+                return  # they are written when the run begins
+            with self.locked("manifest"):
+                self._replace("manifest.json", self.manifest())
+            self._facts = {}
 
     def append(self, kind: str, record: Any) -> None:
         """Write one record to this process's file of that kind; on disk when this returns."""
@@ -139,11 +154,12 @@ class Run:
             else json.dumps(record, allow_nan=False)
         )
         with self._lock:
+            self.begin()
             if kind not in self._files:
                 stamp = f"{platform.node()}-{os.getpid()}-{int(self.started * 1000)}"
                 path = self.folder / f"{kind}.{stamp}.jsonl"
                 self._files[kind] = path.open("a", encoding="utf-8")
-            self._files[kind].write(paths.homeless(text) + "\n")
+            self._files[kind].write(scrubbed(paths.homeless(text)) + "\n")
             self._files[kind].flush()
 
     def sync(self) -> None:
@@ -191,6 +207,7 @@ class Run:
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Replace metrics.json."""
+        self.begin()
         self._replace("metrics.json", dict(metrics))
 
     @contextmanager
@@ -199,6 +216,7 @@ class Run:
 
         The operating system lets go of it when a process dies.
         """
+        self.begin()
         path = self.folder / "locks" / digest(name, 16)
         with path.open("w") as file:
             try:
@@ -211,8 +229,15 @@ class Run:
     def _replace(self, name: str, value: Mapping[str, Any]) -> None:
         temporary = self.folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
         text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, default=str)
-        temporary.write_text(paths.homeless(text))
+        temporary.write_text(scrubbed(paths.homeless(text)))
         temporary.replace(self.folder / name)
+
+
+def _unwritable(folder: Path, reason: str) -> BenchError:
+    return BenchError(
+        f"cannot write {paths.short(folder)}: {reason}; set BENCH_OUTPUTS to a folder that can be "
+        "written"
+    )
 
 
 def _place(stem: str, ident: Mapping[str, Any], present: Contents) -> Path:

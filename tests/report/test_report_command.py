@@ -34,7 +34,7 @@ def understood(words, monkeypatch):
         {"name": "007"},
         {"name": "1e5"},
         {"name": "True"},
-        {"name": 'it\'s a "name" with $HOME; rm'},
+        {"question": 'it\'s a "name" with $HOME; rm'},
         {"tasks": ["ER", "PRM"], "trajectories": ["T 1", "T2"]},
         {"method": "null", "method_args": {"fps": 2.0}, "max_new_tokens": {"choice": 16}},
         {"question": "Wo ist der Schlüssel?", "at": "monday 1:30"},

@@ -1,4 +1,4 @@
-"""Keys stay in the environment: no text that is raised, stored or shown may hold one."""
+"""Keys are named, not given: each is read from the environment when it is sent."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import re
 
 from bench_lib.errors import BenchError
 
-_LOOKS_LIKE_A_KEY = re.compile(
-    r"(?i:(?<=bearer )|(?<=api-key: )|(?<=api_key=))[^\s\"',;&]{6,}"
-    r"|\b(?:sk|hf|gsk|xai)[-_][\w*.-]{10,}"
-    r"|\bAIza[\w-]{20,}"
-)
+
+def named(variable: str) -> None:
+    """Refuse what is no name of an environment variable: it may be the key itself."""
+    if not re.fullmatch(r"(?:[A-Z_][A-Z0-9_]*)?", variable):
+        raise BenchError(
+            "setting key_env names the environment variable that holds the key, in capitals "
+            "(key_env: OPENAI_API_KEY); it never holds the key itself"
+        )
 
 
 def key_from(variable: str) -> str:
@@ -31,12 +34,3 @@ def key_from(variable: str) -> str:
             f"the key in {variable} holds a space or a non-ASCII character; set it anew"
         )
     return key
-
-
-def redacted(text: str, *variables: str) -> str:
-    """`text` without the keys held by these environment variables and what looks like one."""
-    for variable in variables:
-        key = os.environ.get(variable, "").strip()
-        if key:
-            text = text.replace(key, "***")
-    return _LOOKS_LIKE_A_KEY.sub("***", text)
