@@ -219,7 +219,7 @@ def clock(wall_s: float | None) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a record was left out: the file, the record, the field, its value, what is wrong."""
+    """Why a record was left out, or mended: file, record, field, its value, what is wrong."""
 
     file: str
     record: str
@@ -232,9 +232,23 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Taken:
+    """How a source took a file, an order or whatever else could have been taken otherwise."""
+
+    what: str
+    value: str
+    how: str
+
+
+@dataclass(frozen=True)
 class Dataset:
-    """What a source yields. `note` is said in every report's header when it is not empty."""
+    """What a source yields.
+
+    `note` is said in every report's header when it is not empty, `taken` in the plan and in the
+    report.
+    """
 
     trajectories: tuple[Trajectory, ...]
     problems: tuple[Problem, ...] = ()
     note: str = ""
+    taken: tuple[Taken, ...] = ()

@@ -65,11 +65,11 @@ def test_the_main_job_on_real_footage(root: Path, outputs: Path, method: str) ->
     job = Evaluation.open(EvalParams(method=method, **given))
     assert "asks left" in job.plan().index
     job.execute(progress=False)
-    found = {r.candidate: r for r in job.responses()}
+    found = {(r.candidate, r.probe): r for r in job.responses()}
     assert len(found) == 4
     assert not [r.error for r in found.values() if r.status in ("error", "refused", "not_run")]
-    assert found["brook"].timings["prefix_s"] == pytest.approx(6.2 + 3.0, abs=0.1)
-    assert found["brook"].counters["frames_encoded"] > 0
+    assert found["brook", "q"].timings["prefix_s"] == pytest.approx(6.2 + 3.0, abs=0.1)
+    assert found["brook", "q"].counters["frames_encoded"] > 0
     page = report.write(job).read_text()
     assert page.count("data:image/jpeg") >= 2, "frames of the footage are shown"
 

@@ -7,14 +7,13 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import pandas as pd
 
 from bench_lib.errors import BenchError
 from bench_lib.paths import short
 from bench_lib.schema import KEY
-from bench_lib.texts import records
+from bench_lib.texts import composed, records
 
 COLUMNS = ("candidate", "probe", "score")
 TABLES = (".csv", ".tsv", ".txt")
@@ -43,7 +42,7 @@ def read_labels(path: Path | str, categories: Sequence[int] = (1, 2, 3, 4, 5)) -
             known = ", ".join(map(str, categories))
             raise BenchError(f"{short(path)} {where}: score {text!r} is none of {known}")
         ids = [row.get(name, "") for name in (*KEY, "annotator")]
-        key = tuple(normalize("NFC", str(one)) for one in ids)
+        key = tuple(composed(str(one)) for one in ids)
         if key in seen:
             told = " ".join(filter(None, key[:3]))
             raise BenchError(f"{short(path)} {where}: {told} is labelled twice")

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 from bench_lib.content import ends
 from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Dataset, Trajectory
+from bench_lib.texts import composed
 
 SHARED = ("check",)
 
@@ -49,7 +50,7 @@ def load(name: str, data_root: str = "", model: str = "") -> Dataset:
     given = (data_root, variant) if variant else (data_root,)
     found: Dataset = module.load(*given, **knobs)
     trajectories, problems = check(found.trajectories)
-    return Dataset(trajectories, (*found.problems, *problems), found.note)
+    return Dataset(trajectories, (*found.problems, *problems), found.note, found.taken)
 
 
 def _knobs(name: str, asked: str, known: Mapping[str, str]) -> dict[str, str]:
@@ -95,6 +96,7 @@ def recorded(source: str, file: str) -> str:
 def choose(trajectories: Iterable[Trajectory], wanted: list[str]) -> tuple[Trajectory, ...]:
     """Those of the wanted ids, all for an empty list; BenchError names the nearest known one."""
     known = {trajectory.id: trajectory for trajectory in trajectories}
+    wanted = [composed(name) for name in wanted]
     for name in wanted:
         if name not in known:
             raise BenchError(f"unknown trajectory {name!r}; {nearest(name, known)}")

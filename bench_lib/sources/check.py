@@ -1,8 +1,8 @@
 """Rules that every record must keep, whatever source it comes from.
 
 From APM-Bench's protocol: times lie inside their sessions, evidence precedes the cutoff, one option
-is right, a registration precedes its probes, ids are unique also when case is ignored: those of
-candidates within their trajectory.
+is right, a registration precedes its probes, ids are unique also when case and Unicode form are
+ignored: those of candidates within their trajectory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from bench_lib.errors import BenchError
 from bench_lib.schema import Candidate, Problem, Trajectory
 from bench_lib.tasks import Task, bench_of
+from bench_lib.texts import folded
 
 SLACK_S = 0.5
 """Annotated times may exceed a video's measured length by this much."""
@@ -50,9 +51,9 @@ def _trajectory(trajectory: Trajectory, seen: dict[str, str]) -> Iterator[Fault]
     yield from _unique("trajectory", trajectory.id, seen)
     if not trajectory.sessions:
         yield "sessions", (), "a trajectory needs at least one session"
-    ids = [session.id.casefold() for session in trajectory.sessions]
+    ids = [folded(session.id) for session in trajectory.sessions]
     for session in trajectory.sessions:
-        if ids.count(session.id.casefold()) > 1:
+        if ids.count(folded(session.id)) > 1:
             yield "sessions.id", session.id, "occurs more than once"
     ends_s = float("-inf")
     for session in trajectory.sessions:
@@ -78,9 +79,9 @@ def _candidate(
 
 
 def _unique(kind: str, name: str, seen: dict[str, str]) -> Iterator[Fault]:
-    key = f"{kind} {name.casefold()}"
+    key = f"{kind} {folded(name)}"
     if key in seen:
-        yield "id", name, f"occurs twice (as {seen[key]!r}), case ignored"
+        yield "id", name, f"occurs twice (as {seen[key]!r}), case and Unicode form ignored"
     seen.setdefault(key, name)
 
 

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_lib.texts import Unreadable
+
+__all__ = ["Entry", "Unreadable", "entries", "text", "value"]
+
 BLANK = " \t\r\ufeff"
 """What may surround a record; a mark stands inside a file where files were joined."""
 DEEP = "is nested too deeply"
 _HALF = re.compile("[\ud800-\udfff]")
-
-
-class Unreadable(ValueError):
-    """Why a file is not read: what is wrong with it, with the line."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,9 @@ def test_what_people_wrote_twice_stays_twice(tmp_path: Path) -> None:
     ("cue", "said"),
     [
         ("<v Host><i>Hi</i> &amp; hello</v>", "Hi & hello"),
+        ('<font color="#fff">Hi</font> <b>you</b>', "Hi you"),
+        ("I <3 you > all", "I <3 you > all"),
+        ("one\u2028two\x85three", "one two three"),
         ("a &lt; b and c &gt; d", "a < b and c > d"),
         ("{\\an8}up there", "up there"),
         ("\u200bzero\u200e width&nbsp;too", "zero width too"),
@@ -109,6 +112,81 @@ def test_a_cue_without_an_end_lasts_until_the_next(tmp_path: Path) -> None:
 
 def test_an_error_page_is_no_caption_file(tmp_path: Path) -> None:
     assert read(tmp_path, "<!DOCTYPE html><html>HTTP 429 00:01</html>") == []
+
+
+ONE_TWO = [(1.0, 2.0, "hi"), (3.0, 4.0, "ho")]
+
+
+@pytest.mark.parametrize(
+    ("text", "heard"),
+    [
+        ("1\n{a}\nhi\n2\n{b}\nho\n", ONE_TWO),  # no empty rows between
+        ("1\n{a}\nhi\n7\n{b}\nho\n", ONE_TWO),  # numbers with a gap
+        ("1\n{a}\nhi\n\n\n\n2\n\n{b}\nho\n\n3\n", ONE_TWO),  # the last number without its cue
+        ("{a}\nhi\n{b}\nho", ONE_TWO),  # neither numbers nor empty rows
+        ("{a}\nhi\n2\n{b}\nho", ONE_TWO),  # the first number is missing
+        ("1\n{b}\nho\n\n2\n{a}\nhi\n", ONE_TWO),  # out of order
+        ("1 {a}\nhi\n2. {b}\nho\n", ONE_TWO),  # numbers beside the times
+        ("1\n{a}\nhi\n\nand more\n\n2\n{b}\nho", [(1.0, 2.0, "hi and more"), ONE_TWO[1]]),
+        ("1\n{a}\n2024\n\n2\n{b}\n2", [(1.0, 2.0, "2024"), (3.0, 4.0, "2")]),
+        ("{a}\nin\n2024\n\n{b}\n5", [(1.0, 2.0, "in 2024"), (3.0, 4.0, "5")]),
+        ("1\n{a}\n\n2\n{b}\nho", ONE_TWO[1:]),
+    ],
+)
+def test_cues_that_stand_as_they_like(tmp_path: Path, text: str, heard: list[tuple]) -> None:
+    a, b = "00:00:01,000 --> 00:00:02,000", "00:00:03,000 --> 00:00:04,000"
+    assert read(tmp_path, text.format(a=a, b=b), name="a.srt") == heard
+    assert read(tmp_path, text.format(a=a, b=b).replace("\n", "\r\n"), name="a.srt") == heard
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        "00:00:01,5 --> 00:00:02,25",
+        "00:00:01.500000 --> 00:00:02.250000",
+        "0:00:01:500 --> 0:00:02:250",
+        "00:01.500 --> 00:02.250 align:start line:80%",
+        "00 : 00 : 01 , 500 -> 00:00:02,250 X1:10 X2:90",
+        "00:00:01,500 \u2192 00:00:02,250",
+        "00:00:01,500 --&gt; 00:00:02,250",
+    ],
+)
+def test_times_as_programs_write_them(tmp_path: Path, times: str) -> None:
+    assert read(tmp_path, f"1\n{times}\nhi\n", name="a.srt") == [(1.5, 2.25, "hi")]
+
+
+def test_times_without_fraction_or_with_many_hours(tmp_path: Path) -> None:
+    text = "1\n00:00:01 --> 100:00:02\nhi\n"
+    assert read(tmp_path, text, name="a.srt") == [(1.0, 360_002.0, "hi")]
+
+
+@pytest.mark.parametrize(
+    ("text", "heard", "odd"),
+    [
+        ("00:00:02,000 --> 00:00:01,000\nhi\n\n{b}\nho", [(2.0, 3.0, "hi"), ONE_TWO[1]],
+         "cues that end before they start"),
+        ("00:00:01,000 --> 00:00:01,000\nhi\n\n{b}\nho", [(1.0, 1.0, "hi"), ONE_TWO[1]], ""),
+        ("-00:00:05,000 --> -00:00:01,000\nhi\n\n{b}\nho", ONE_TWO[1:],
+         "cues before the recording"),
+        ("-00:00:05,000 --> 00:00:01,000\nhi\n\n{b}\nho", [(0.0, 1.0, "hi"), ONE_TWO[1]], ""),
+        ("{a}\nhi\n\n2\n00:00:0x,000 --> 00:00:09,000\nlost\n\n{b}\nho", ONE_TWO,
+         "cues without a readable time"),
+        ("{a}\nhi\n\n{b}\nho\n\n00:00:05,000 -->\nlost", ONE_TWO, "cues without an end"),
+    ],
+)  # fmt: skip
+def test_what_is_odd_is_told(tmp_path: Path, text: str, heard: list[tuple], odd: str) -> None:
+    a, b = "00:00:01,000 --> 00:00:02,000", "00:00:03,000 --> 00:00:04,000"
+    path = tmp_path / "a.srt"
+    path.write_text(text.format(a=a, b=b))
+    track = captions.track(path)
+    assert [(c.start_s, c.end_s, c.text) for c in track.cues] == heard
+    assert len(track.oddities) == bool(odd)
+    assert all(one.startswith(odd) for one in track.oddities)
+
+
+def test_a_long_file_is_read_in_linear_time(tmp_path: Path) -> None:
+    rows = "".join(f"{n}\n00:00:01,000 --> 00:00:02,000\nhi\n\n" for n in range(20_000))
+    assert len(read(tmp_path, rows, name="a.srt")) == 20_000
 
 
 lines = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1))

@@ -6,27 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from synthetic import movie, question
-
-from bench_lib import sources
-from bench_lib.schema import Dataset
+from folder_home import fill, load
+from synthetic import question
 
 
-@pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return movie(tmp_path_factory.mktemp("film") / "a.mp4", 2.0)
-
-
-@pytest.fixture
-def home(tmp_path: Path, film: Path) -> Path:
-    home = tmp_path / "root" / "t"
-    home.mkdir(parents=True)
-    (home / "a.mp4").hardlink_to(film)
-    return home
-
-
-def load(home: Path) -> Dataset:
-    return sources.load("folder", str(home.parent))
+@pytest.fixture(autouse=True)
+def video(home: Path, film: Path) -> None:
+    fill(home, film, "a.mp4")
 
 
 def line(name: str, said: str = "Where is it?") -> str:
@@ -62,9 +48,7 @@ def test_a_line_in_another_encoding_costs_itself(home: Path) -> None:
 def test_a_description_in_another_encoding_costs_its_trajectory_alone(
     home: Path, film: Path
 ) -> None:
-    other = home.parent / "u"
-    other.mkdir()
-    (other / "a.mp4").hardlink_to(film)
+    fill(home.parent / "u", film, "a.mp4")
     (home / "trajectory.json").write_bytes('{\n"title": "厨房"}'.encode("gbk"))
     data = load(home)
     assert [t.id for t in data.trajectories] == ["u"]

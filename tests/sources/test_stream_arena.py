@@ -283,7 +283,7 @@ def test_what_cannot_be_loaded_says_what_to_do(tmp_path: Path) -> None:
         sources.load(f"{NAME}&licence=x", str(root))
     with pytest.raises(BenchError, match="KNOB=VALUE"):
         sources.load("stream_arena?licence", str(root))
-    with pytest.raises(BenchError, match="known: none"):
+    with pytest.raises(BenchError, match="known: encoding"):
         sources.load("folder?licence=x", str(root))
     with pytest.raises(BenchError, match="has no variants"):
         sources.load("stream_arena-small", str(root))

@@ -77,7 +77,17 @@ def inspect_file(file: str) -> VideoInfo:
             has_audio=bool(container.streams.audio),
             nbytes=nbytes,
             truncated=truncated,
+            created=_created(container, stream),
         )
+
+
+def _created(container: Any, stream: Any) -> str:
+    """When the file says that it was recorded; Apple's own field outlives its exports."""
+    for key in ("com.apple.quicktime.creationdate", "creation_time", "date"):
+        for tags in (container.metadata, stream.metadata):
+            if tags.get(key):
+                return tags[key]
+    return ""
 
 
 def check_end(info: VideoInfo, t_s: float) -> None:

@@ -70,6 +70,7 @@ class VideoInfo:
         has_audio: Whether there is a sound track.
         nbytes: Size of the file.
         truncated: Whether pictures and sound end more than `TOLERANCE_S` before the claimed end.
+        created: When it was recorded, in the file's own words; empty where it does not say.
     """
 
     file: str
@@ -83,6 +84,7 @@ class VideoInfo:
     has_audio: bool
     nbytes: int
     truncated: bool = False
+    created: str = ""
 
 
 def check_file(file: str) -> int:
