@@ -41,12 +41,13 @@ def _module(file: Path) -> Any:
 def main() -> None:
     """All measurements on one made-up run."""
     made_up = _module(HERE / "report" / "conftest.py")
+    from bench_lib.evaluate import page as render
     from bench_lib.judge import page
     from bench_lib.judge.job import Judging
     from bench_lib.params.readings import JudgeParams
     from bench_lib.readings import material as data
     from bench_lib.readings.judged import cases_of
-    from bench_lib.report import analysis, analysis_tables, render
+    from bench_lib.report import analysis, analysis_tables
     from bench_lib.schema import KEY, Verdict
 
     made_up.trajectory.__defaults__ = (4, EACH + 4)

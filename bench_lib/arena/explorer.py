@@ -9,7 +9,7 @@ from typing import Any
 
 from bench_lib.arena.job import Arena
 from bench_lib.arena.trace_data import WORKERS, Story
-from bench_lib.report import render
+from bench_lib.report.kit import template
 from bench_lib.report.sections import Section
 
 EVERY = "every call of the "
@@ -52,7 +52,7 @@ def of(story: Story) -> Any:
         calls = known[chosen.value]
         pieces = tuple(story.exchanges([calls[min(place.value, len(calls)) - 1]]))
         made = Section(f"Call {place.value} of {len(calls)}", "", pieces)
-        view.value = str(render.template("section.html").render(section=made))
+        view.value = str(template("section.html").render(section=made))
 
     def choose(_: Any = None) -> None:
         place.max = len(known[chosen.value])

@@ -1,8 +1,17 @@
-"""Local vision-language models: one file a family. `opening.backbones.load` opens one by name."""
+"""Local vision-language models. `opening.backbones.load` opens one by name.
+
+A family is one file here, named like its `model_type` in `config.json`, that holds one `Backbone`
+with the name of the library's class (`library`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+import inspect
+import pkgutil
+from typing import TYPE_CHECKING, cast
+
+from bench_lib.errors import BenchError
 
 if TYPE_CHECKING:
     from bench_lib.backbones.base import Backbone
@@ -18,23 +27,21 @@ def homemade(model_id: str) -> bool:
 
 
 def family(model_type: str) -> type[Backbone]:
-    """The class that runs checkpoints of a model type."""
-    if model_type == "qwen3_vl":
-        from bench_lib.backbones.qwen3_vl import Qwen3VL
+    """The class that runs checkpoints of a model type; BenchError for one without a file here."""
+    found = _family(model_type) if model_type in _files() else None
+    if found is None:
+        known = ", ".join(name for name in _files() if _family(name))
+        raise BenchError(f"no backbone family for model_type {model_type!r}; known: {known}")
+    return found
 
-        return Qwen3VL
-    if model_type == "qwen2_vl":
-        from bench_lib.backbones.qwen2_vl import Qwen2VL
 
-        return Qwen2VL
-    if model_type == "siglip_qwen2":
-        from bench_lib.backbones.siglip_qwen2 import SiglipQwen2
+def _files() -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
 
-        return SiglipQwen2
-    if model_type == "llava_onevision":
-        from bench_lib.backbones.llava_onevision import LlavaOnevision
 
-        return LlavaOnevision
-    from bench_lib.backbones.qwen2_5_vl import Qwen25VL
-
-    return Qwen25VL
+def _family(name: str) -> type[Backbone] | None:
+    module = importlib.import_module(f"{__name__}.{name}")
+    for cls in vars(module).values():
+        if inspect.isclass(cls) and cls.__module__ == module.__name__ and hasattr(cls, "library"):
+            return cast("type[Backbone]", cls)
+    return None

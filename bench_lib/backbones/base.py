@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -49,11 +49,18 @@ class Backbone(ABC):
         width: Numbers per visual token: the decoder's hidden size times (1 + DeepStack levels).
     """
 
+    library: ClassVar[str]
+    """The library's class that holds the weights; a family file names its own."""
     default_system: ClassVar[str] = ""
     frames_per_grid: ClassVar[int] = 2
     """Frames of a video that the tower sees as one grid."""
     one_size: ClassVar[bool] = False
     """Whether frames of all shapes are seen at the tower's own size."""
+
+    @staticmethod
+    def opened(model: Any) -> Any:
+        """The library's model under the names that this class knows; usually it is as it comes."""
+        return model
 
     def __init__(self, parts: Parts, kind: str, max_pixels: int | None) -> None:
         self.id = parts.id

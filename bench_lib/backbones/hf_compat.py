@@ -11,15 +11,9 @@ from typing import Any
 
 import torch
 
+from bench_lib.backbones import family
 from bench_lib.errors import BenchError
 
-CLASSES = {
-    "qwen2_vl": "Qwen2VLForConditionalGeneration",
-    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
-    "qwen3_vl": "Qwen3VLForConditionalGeneration",
-    "llava_onevision": "LlavaOnevisionForConditionalGeneration",
-}
-"""The library's class for each `model_type` that has a family file here."""
 _WHOLE_BYTES = 64 << 20
 _ENDS_BYTES = 1 << 20
 
@@ -72,11 +66,7 @@ def load(folder: Path, name: str, device: str, dtype: torch.dtype) -> Parts:
     config = _json(folder / "config.json")
     cls = model_class(config.get("model_type", "?"))
     model = cls.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
-    model = model.to(device).eval().requires_grad_(False)
-    if config["model_type"] == "llava_onevision":
-        from bench_lib.backbones.llava_onevision import opened
-
-        model = opened(model)
+    model = family(config["model_type"]).opened(model.to(device).eval().requires_grad_(False))
     return around(folder, name, model, config["model_type"])
 
 
@@ -174,10 +164,10 @@ def stop_ids(tokenizer: Any, generation_config: Path | None = None) -> frozenset
 
 def model_class(model_type: str) -> Any:
     """The library's class of a family; raises BenchError for one without a family file here."""
-    if model_type not in CLASSES:
-        known = ", ".join(sorted(CLASSES))
-        raise BenchError(f"no backbone family for model_type {model_type!r}; known: {known}")
-    return getattr(library(), CLASSES[model_type])
+    name = family(model_type).library
+    if not name:
+        raise BenchError(f"a {model_type} checkpoint has a reader of its own, or none is known")
+    return getattr(library(), name)
 
 
 def library() -> Any:

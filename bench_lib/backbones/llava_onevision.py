@@ -13,7 +13,7 @@ as a video of one frame; the release's crops of large images are not built.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -25,33 +25,37 @@ from bench_lib.errors import BenchError
 from bench_lib.video.stream import Size
 
 
-def opened(model: Any) -> Pair:
-    """The library's model under the names that `Backbone` knows.
-
-    Raises BenchError for a tower other than SigLIP, or features that are not those of one layer.
-    """
-    config, inner = model.config, model.model
-    if config.vision_config.model_type != "siglip_vision_model":
-        raise BenchError(
-            f"LLaVA-OneVision with a {config.vision_config.model_type} tower is not known"
-        )
-    if config.vision_feature_select_strategy != "full":
-        raise BenchError("LLaVA-OneVision is known with vision_feature_select_strategy: full alone")
-    layer, tower = config.vision_feature_layer, inner.vision_tower
-    depth = len(tower.encoder.layers)
-    if not isinstance(layer, int) or not -depth <= layer < 0:
-        raise BenchError(f"LLaVA-OneVision is known with one vision layer below 0, not {layer}")
-    tower.encoder.layers = tower.encoder.layers[: depth + 1 + layer]
-    language = nn.Module()
-    language.model, language.lm_head = inner.language_model, model.lm_head
-    language.config = config.text_config
-    pair = Pair(tower, inner.multi_modal_projector, language)
-    pair.model.image_newline = inner.image_newline
-    return pair
-
-
 class LlavaOnevision(SiglipQwen2):
     """See the module."""
+
+    library: ClassVar[str] = "LlavaOnevisionForConditionalGeneration"
+
+    @staticmethod
+    def opened(model: Any) -> Pair:
+        """The library's model under the names that `Backbone` knows.
+
+        Raises BenchError for a tower other than SigLIP, or features that are not those of one layer.
+        """
+        config, inner = model.config, model.model
+        if config.vision_config.model_type != "siglip_vision_model":
+            raise BenchError(
+                f"LLaVA-OneVision with a {config.vision_config.model_type} tower is not known"
+            )
+        if config.vision_feature_select_strategy != "full":
+            raise BenchError(
+                "LLaVA-OneVision is known with vision_feature_select_strategy: full alone"
+            )
+        layer, tower = config.vision_feature_layer, inner.vision_tower
+        depth = len(tower.encoder.layers)
+        if not isinstance(layer, int) or not -depth <= layer < 0:
+            raise BenchError(f"LLaVA-OneVision is known with one vision layer below 0, not {layer}")
+        tower.encoder.layers = tower.encoder.layers[: depth + 1 + layer]
+        language = nn.Module()
+        language.model, language.lm_head = inner.language_model, model.lm_head
+        language.config = config.text_config
+        pair = Pair(tower, inner.multi_modal_projector, language)
+        pair.model.image_newline = inner.image_newline
+        return pair
 
     def lattice(self, size: Size) -> tuple[int, int]:
         """See `Backbone.lattice`."""

@@ -24,6 +24,8 @@ from bench_lib.backbones.tower import angles_2d, attend_blocks, cell_places, ord
 class Qwen25VL(Backbone):
     """See the module."""
 
+    library: ClassVar[str] = "Qwen2_5_VLForConditionalGeneration"
+
     default_system: ClassVar[str] = "You are a helpful assistant."
 
     def _tower(self, patches: Tensor, rows: int, cols: int) -> Tensor:

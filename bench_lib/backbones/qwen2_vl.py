@@ -9,6 +9,7 @@ over the smallest step between the grids shown.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,8 @@ from bench_lib.backbones.tower import angles_2d, attend_blocks, cell_places
 
 class Qwen2VL(Qwen25VL):
     """See the module."""
+
+    library: ClassVar[str] = "Qwen2VLForConditionalGeneration"
 
     def _tower(self, patches: Tensor, rows: int, cols: int) -> Tensor:
         vision = self.config.vision_config

@@ -9,6 +9,8 @@ template's own markers around a video, as in the release; transformers 5.19 writ
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -21,6 +23,8 @@ from bench_lib.backbones.tower import angles_2d, attend_blocks, cell_places
 
 class Qwen3VL(Backbone):
     """See the module."""
+
+    library: ClassVar[str] = "Qwen3VLForConditionalGeneration"
 
     @property
     def deep(self) -> int:

@@ -58,6 +58,9 @@ class Pair(nn.Module):
 class SiglipQwen2(Backbone):
     """See the module."""
 
+    library: ClassVar[str] = ""
+    """None: the checkpoint's own reader puts it together."""
+
     default_system: ClassVar[str] = "You are a helpful assistant."
     frames_per_grid: ClassVar[int] = 1
     one_size: ClassVar[bool] = True

@@ -60,7 +60,7 @@ def ask_again(job: Evaluation, progress: bool = True) -> None:
 
 
 def _together(job: Evaluation) -> bool:
-    from bench_lib.evaluate.job import replies_at_once
+    from bench_lib.opening.serving import replies_at_once
 
     return replies_at_once(job.method) > 1
 

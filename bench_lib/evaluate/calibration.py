@@ -15,7 +15,7 @@ from bench_lib.engine.conditions import Episode
 from bench_lib.measure import counting
 from bench_lib.memories.method import Method
 from bench_lib.video.clips import clips
-from bench_lib.video.pack import encoded
+from bench_lib.video.decode.images import encoded
 from bench_lib.video.session import VideoError, inspect, open_session
 from bench_lib.video.stream import Clip, SessionInfo
 

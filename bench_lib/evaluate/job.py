@@ -30,15 +30,12 @@ from bench_lib.errors import BenchError
 from bench_lib.evaluate.again import ask_again
 from bench_lib.exchange import Generation
 from bench_lib.memories.method import Method
-from bench_lib.opening.serving import serve
+from bench_lib.opening.serving import POOL, replies_at_once, runs_here, serve
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.runs.folder import Run, find_run
 from bench_lib.runs.identity import Contents, contents
 from bench_lib.schema import Dataset, Key, Response, Trajectory
 from bench_lib.tasks import APM_BENCH, MAX_NEW_TOKENS, Bench
-
-POOL = 16
-"""Open calls per trajectory thread of a message model."""
 
 
 class Stopped(BaseException):
@@ -263,16 +260,6 @@ def _tracing(method: Method, run: Run, trajectory: str) -> AbstractContextManage
     """Where a method's work can be looked at afterwards, its run keeps what there is to see."""
     tracing = getattr(method, "tracing", None)
     return nullcontext() if tracing is None else tracing(run.append, trajectory)
-
-
-def runs_here(method: Method) -> bool:
-    """Whether a model on this machine's device serves the method, by itself or behind messages."""
-    return method.model == "backbone" or hasattr(method.served, "backbone")
-
-
-def replies_at_once(method: Method) -> int:
-    """Open calls per trajectory; one on a local device, or each time would hold others' waits."""
-    return POOL if method.model == "chat" and not runs_here(method) else 1
 
 
 def _turns(params: EvalParams, bench: Bench) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench_lib import paths
 from bench_lib.benches.arena import acts, figures, tables
+from bench_lib.evaluate import page
 from bench_lib.files import write_whole
 from bench_lib.judge import audit as judge_audit
 from bench_lib.judge import figures as judge_figures
@@ -16,7 +17,7 @@ from bench_lib.judge import tables as judge_tables
 from bench_lib.judge.job import FIRST, Judging
 from bench_lib.messages.chat import Text
 from bench_lib.readings.found import line
-from bench_lib.report import analysis, analysis_tables, exports, header, render
+from bench_lib.report import analysis, analysis_tables, exports, header
 from bench_lib.report.caveats import caveats
 from bench_lib.report.header import Tile
 from bench_lib.report.score_table import why_missing
@@ -209,7 +210,7 @@ def write(job: Judging) -> Section:
     if job.absent:
         return Section("Written", absent=f"Nothing. {job.absent}")
     material = job.material
-    report = render.save(material)
+    report = page.save(material)
     home = path(job).with_suffix("")
     files = [
         (report, "the run's report, now with its gated judge scores"),

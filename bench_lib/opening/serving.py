@@ -39,3 +39,17 @@ def serve(method: Method, params: EvalParams) -> Any:
     from bench_lib.chat.local import LocalChat
 
     return LocalChat(backbone)
+
+
+POOL = 16
+"""Open calls per trajectory thread of a message model."""
+
+
+def runs_here(method: Method) -> bool:
+    """Whether a model on this machine's device serves the method, by itself or behind messages."""
+    return method.model == "backbone" or hasattr(method.served, "backbone")
+
+
+def replies_at_once(method: Method) -> int:
+    """Open calls per trajectory; one on a local device, or each time would hold others' waits."""
+    return POOL if method.model == "chat" and not runs_here(method) else 1

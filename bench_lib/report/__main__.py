@@ -29,8 +29,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("give a run, or --missing")
     if asked.missing:
         return _missing()
+    from bench_lib.evaluate import page as render
     from bench_lib.readings import material
-    from bench_lib.report import render
     from bench_lib.runs.folder import find_run
 
     try:

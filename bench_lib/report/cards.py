@@ -17,7 +17,7 @@ from bench_lib.schema import Candidate, Key, Moment, Probe, Response, Trajectory
 from bench_lib.tasks import Task, task_of
 
 if TYPE_CHECKING:
-    from bench_lib.report.render import Fragment
+    from bench_lib.report.kit import Fragment
 
 RAW_LIMIT = 1200
 """Characters of a raw reply that a card shows."""
@@ -226,9 +226,9 @@ def _instants(evidence: Sequence[Moment]) -> list[tuple[str, float]]:
 
 def candidates(trajectory: Trajectory, tasks: Iterable[str]) -> Fragment:
     """The first candidate of each task of a trajectory with its probes, for a notebook."""
-    from bench_lib.report import render
+    from bench_lib.report.kit import cards
 
-    return render.cards(questions(trajectory, tasks))
+    return cards(questions(trajectory, tasks))
 
 
 def questions(trajectory: Trajectory, tasks: Iterable[str]) -> list[Card]:

@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from bench_lib.params.evaluate import EvalParams
+from bench_lib.readings.material import Material
 
 
 def command(notebook: str, params: EvalParams, output: str) -> str:
@@ -38,3 +39,19 @@ def _guessed(text: str) -> bool:
             continue
         return True
     return False
+
+
+def record_files(material: Material) -> list[tuple[str, str]]:
+    """The files of the run folder and what they hold."""
+    known = {
+        "manifest.json": "parameters, versions, one entry per process",
+        "responses.*.jsonl": "one line per ask: raw reply, status, decision, timings, counters",
+        "sessions.*.jsonl": "one line per fed session: state bytes, clip times, counters",
+        "verdicts.*.jsonl": "one line per judged reply: score, checks, justification, raw reply",
+        "repeats.*.jsonl": "one line per ask that was put a second time",
+        "calls.*.jsonl": "one line per call of an agent's worker: what it saw, what it said",
+        "memory.*.jsonl": "one line per video: the agent's memory at its end",
+        "metrics.json": "scores with their n",
+        "states": "saved memories",
+    }
+    return [(name, what) for name, what in known.items() if any(material.run.folder.glob(name))]

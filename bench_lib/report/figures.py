@@ -15,6 +15,12 @@ from bench_lib.report.theme import INK, KINDS, MUTED, Figure, colour, draw, hour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+from typing import Any
+
+from bench_lib.readings.material import Material
+from bench_lib.report import figures as drawn
+from bench_lib.report import tables
+from bench_lib.report.theme import Figure
 
 SMALL = (4.2, 3.1)
 """Inches of a figure of which three stand side by side."""
@@ -333,3 +339,17 @@ def _bytes_unit(largest: float) -> tuple[float, str]:
         if largest >= 1024**power:
             return 1024.0**power, unit
     return 1.0, "bytes"
+
+
+def memory_figures(material: Material) -> list[Figure]:
+    """What the memory holds, in three figures."""
+    return [
+        drawn.state_growth(material),
+        drawn.state_kinds(material),
+        drawn.tokens_kept(material),
+    ]
+
+
+def time_figures(material: Material) -> list[Figure]:
+    """What time went into, in two figures."""
+    return [drawn.clip_times(material), drawn.first_token(material)]

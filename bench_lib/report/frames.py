@@ -13,7 +13,7 @@ from bench_lib.report.text import instant
 from bench_lib.schema import Session
 
 if TYPE_CHECKING:
-    from bench_lib.report.render import Fragment
+    from bench_lib.report.kit import Fragment
 
 GRID_FPS = 4.0
 """Pictures are taken at quarter seconds: the newest frame at or before the instant asked for."""
@@ -43,10 +43,10 @@ class Shot:
 
 def strip(session: Session, count: int = 6) -> Fragment:
     """Frames of a session at equal distances, for a notebook."""
-    from bench_lib.report import render
+    from bench_lib.report.kit import strip
 
     step = session.duration_s / count
-    return render.strip(take([Shot("", session, step * (i + 0.5)) for i in range(count)]))
+    return strip(take([Shot("", session, step * (i + 0.5)) for i in range(count)]))
 
 
 def take(shots: Sequence[Shot]) -> list[Picture]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib.files import write_whole
-from bench_lib.report import render
 from bench_lib.report.cards import Card
 from bench_lib.report.caveats import Caveat
 from bench_lib.report.frames import Picture
 from bench_lib.report.header import Tile
+from bench_lib.report.kit import template
 from bench_lib.report.tables import Table
 from bench_lib.report.theme import Figure
 
@@ -76,7 +76,7 @@ class Section:
         return [p for p in self.pieces if isinstance(p, Table) and not p.absent]
 
     def _repr_html_(self) -> str:
-        return str(render.template("section.html").render(section=self))
+        return str(template("section.html").render(section=self))
 
     def __repr__(self) -> str:
         return f"<{self.title}: {self.absent or f'{len(self.pieces)} pieces'}>"
@@ -97,7 +97,7 @@ class Page:
     @property
     def html(self) -> str:
         """The page; it opens with no network and holds no script."""
-        return str(render.template("sections.html").render(page=self))
+        return str(template("sections.html").render(page=self))
 
     def save(self, path: Path) -> Path:
         """Write it at once."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench_lib.report import render
-from bench_lib.report.render import Fragment
+from bench_lib.report.kit import Fragment, figures
 from bench_lib.report.text import clipped, duration, plural
 from bench_lib.report.theme import INK, MUTED, Figure, colour, draw, hours_or_less, tint
 from bench_lib.schema import Trajectory, clock
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def figure(trajectory: Trajectory) -> Fragment:
     """One lane per task: evidence as bars, registrations as triangles, probes as dots."""
-    return render.figures([drawn(trajectory)])
+    return figures([drawn(trajectory)])
 
 
 def drawn(trajectory: Trajectory) -> Figure:

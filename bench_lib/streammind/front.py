@@ -15,7 +15,8 @@ from bench_lib.messages.chat import Contract, ContractBroken
 from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import FrontReply
-from bench_lib.streammind.router import Mission, route
+from bench_lib.streammind.missions import Mission
+from bench_lib.streammind.router import route
 from bench_lib.streammind.scene import Scene, said
 
 

@@ -18,8 +18,8 @@ from bench_lib.messages.chat import ChatError, ContractBroken
 from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import DistilReply, RecallCall, RecallReply, Task, VerifyReply
+from bench_lib.streammind.missions import Mission, Return
 from bench_lib.streammind.recall_tools import Found, Tools, named
-from bench_lib.streammind.router import Mission, Return
 from bench_lib.streammind.scene import Scene, only_shown
 from bench_lib.streammind.threads import together
 

@@ -18,7 +18,7 @@ from bench_lib.messages.fence import fenced
 from bench_lib.search.tools import CENTRE, Provider, SearchError, crop, listed, relevant
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import SearchCall, SearchReply, Task
-from bench_lib.streammind.router import Mission, Return
+from bench_lib.streammind.missions import Mission, Return
 from bench_lib.streammind.scene import Scene
 from bench_lib.streammind.threads import off_loop, together
 from bench_lib.video.picture import Picture

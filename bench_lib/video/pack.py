@@ -7,7 +7,6 @@ trailer. A pack without its trailer is half-written and never used.
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import struct
@@ -15,39 +14,16 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from bench_lib.video.decode.protocol import Stretches, fed, instants, sample_at
 from bench_lib.video.stream import StoredFrame
 
 TRAILER = struct.Struct("<QI8s")  # length of the index, its CRC, a magic word
 MAGIC = b"frames01"
-Form = Literal["lossless", "jpeg"]
-
-
-def encoded(pixels: NDArray[np.uint8], form: str) -> bytes:
-    """An image file of `[height, width, 3]`.
-
-    `lossless` is WebP at its fastest: on real frames of 448 x 448 a quarter smaller than the
-    fastest PNG, and a third faster both ways. `jpeg` has quality 90.
-    """
-    buffer = io.BytesIO()
-    image = Image.fromarray(pixels)
-    if form == "jpeg":
-        image.save(buffer, "JPEG", quality=90)
-    else:
-        image.save(buffer, "WEBP", lossless=True, quality=0, method=0)
-    return buffer.getvalue()
-
-
-def decoded(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The pixels of an encoded image that is not kept."""
-    with Image.open(io.BytesIO(image.data)) as picture:
-        return np.asarray(picture.convert("RGB"))
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from bench_lib.errors import BenchError, nearest
 from bench_lib.video.decode.client import Message, ask_once
 from bench_lib.video.decode.feed import Feed
+from bench_lib.video.decode.images import decoded
 from bench_lib.video.decode.protocol import Stretches, VideoError, VideoInfo
-from bench_lib.video.pack import Pack, PackWriter, decoded
+from bench_lib.video.pack import Pack, PackWriter
 from bench_lib.video.store import FrameStore, again
 from bench_lib.video.stream import ArrayFrame, Frame, Size
 

@@ -25,8 +25,9 @@ from typing import Self
 from bench_lib import paths
 from bench_lib.content import ends
 from bench_lib.errors import BenchError
+from bench_lib.video.decode.images import Form
 from bench_lib.video.decode.protocol import SpanTuple, Stretches
-from bench_lib.video.pack import Form, Pack, PackWriter, complete
+from bench_lib.video.pack import Pack, PackWriter, complete
 from bench_lib.video.stream import ArrayFrame, Frame, Size, StoredFrame
 
 VERSION = 1

@@ -15,10 +15,10 @@ from scripted_server import Exchange, Server
 from test_robustness import HTML, PASSING
 
 from bench_lib import report
+from bench_lib.evaluate import page as render
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.readings import material
-from bench_lib.report import render
 from bench_lib.schema import Response
 
 QUICK = {"backoff_s": 0.001, "timeout_s": 20.0, "max_wait_s": 0.5, "retries": 3, "concurrency": 4}

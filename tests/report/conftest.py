@@ -12,11 +12,11 @@ import pytest
 from devtools import Browser
 
 from bench_lib.asks.ask import Ask
+from bench_lib.evaluate import page
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.readings.material import Material
 from bench_lib.replies.gate import gate
 from bench_lib.replies.parse import Parsed
-from bench_lib.report import render
 from bench_lib.runs.folder import Run
 from bench_lib.schema import (
     Candidate,
@@ -278,7 +278,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Material:
 @pytest.fixture(scope="session")
 def full_page(full: Material) -> str:
     """Its page."""
-    return render.page(full)
+    return page.page(full)
 
 
 @pytest.fixture(scope="session")

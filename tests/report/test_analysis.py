@@ -13,10 +13,11 @@ from test_judge_page import Dice, judged
 
 from bench_lib import paths
 from bench_lib.compare.job import marks
+from bench_lib.evaluate import page as render
 from bench_lib.judge import page
 from bench_lib.readings import material as data
 from bench_lib.readings.material import Material
-from bench_lib.report import analysis, analysis_tables, moment_tables, render
+from bench_lib.report import analysis, analysis_tables, moment_tables
 from bench_lib.report.caveats import caveats
 from bench_lib.score.strata import BINS, STRATA
 

@@ -23,6 +23,7 @@ from bench_lib.benches.arena import page as arena_page
 from bench_lib.compare.job import Comparison
 from bench_lib.dollhouse.world import library
 from bench_lib.errors import BenchError
+from bench_lib.evaluate import page as render
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.judge import page as judge_page
 from bench_lib.judge.job import Judging
@@ -30,7 +31,6 @@ from bench_lib.params.evaluate import EvalParams
 from bench_lib.params.readings import AblationParams, ArenaParams, CompareParams, JudgeParams
 from bench_lib.readings import material as data
 from bench_lib.readings.material import Material
-from bench_lib.report import render
 from bench_lib.report.tables import Table
 from bench_lib.streammind import trace
 

@@ -8,7 +8,10 @@ from dataclasses import replace
 import nbformat
 from nbconvert import HTMLExporter
 
-from bench_lib.report import cards, render, theme
+from bench_lib.evaluate import page as render
+from bench_lib.report import cards, theme
+from bench_lib.report.figures import memory_figures
+from bench_lib.report.kit import cards, figures
 from bench_lib.schema import Response
 
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
@@ -152,7 +155,7 @@ def test_a_page_protects_itself(full_page, browser, tmp_path):
 
 
 def test_fragments_carry_their_own_style(full, browser, tmp_path):
-    fragment = render.figures(render.memory_figures(full))
+    fragment = figures(memory_figures(full))
     path = tmp_path / "fragment.html"
     path.write_text(f"<!doctype html><meta charset=utf-8>{fragment._repr_html_()}")
     browser.open(path)
@@ -163,7 +166,7 @@ def test_fragments_carry_their_own_style(full, browser, tmp_path):
 
 def test_names_of_facts_keep_their_words_whole_in_a_notebook(full, browser, tmp_path):
     """Notebooks lay out lists of terms in a way of their own, which must not reach ours."""
-    page = render.cards(cards.replies(full))._repr_html_()
+    page = cards(cards.replies(full))._repr_html_()
     output = nbformat.v4.new_output("display_data", {"text/html": page})
     cell = nbformat.v4.new_code_cell("", outputs=[output])
     notebook = nbformat.v4.new_notebook(cells=[cell])

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from bench_lib.report import caveats, figures, header, render, score_table
+from bench_lib.evaluate import page as render
+from bench_lib.report import caveats, figures, header, score_table
+from bench_lib.report.figures import memory_figures, time_figures
 from bench_lib.report.text import DASH
 from bench_lib.runs.folder import Run
 from bench_lib.schema import Response
@@ -77,7 +79,7 @@ def test_a_method_that_holds_nothing(build):
 
 
 def test_what_holds_something_is_drawn(full):
-    drawn = [*render.memory_figures(full), *render.time_figures(full)]
+    drawn = [*memory_figures(full), *time_figures(full)]
     assert all(figure.picture and not figure.absent for figure in drawn)
     assert all(figure.alt for figure in drawn)
 

@@ -13,10 +13,10 @@ from bench_lib.benches.arena import tables as tables_of
 from bench_lib.readings import missing
 from bench_lib.readings.material import MISSING, Material
 from bench_lib.report import cards as cards_of
-from bench_lib.report import exports, header, render, tables
+from bench_lib.report import exports, header, tables
 from bench_lib.report import figures as common
 from bench_lib.report.caveats import Caveat, caveats
-from bench_lib.report.command import command
+from bench_lib.report.command import command, record_files
 from bench_lib.report.sections import Cards, Listing, Page, Piece, Section, section
 from bench_lib.report.tables import Cell, Row, Table
 from bench_lib.report.text import plural
@@ -177,7 +177,7 @@ def _again(material: Material) -> Section:
     notebook = material.manifest.get("notebook", "03_eval")
     name = material.params.name or material.params.method
     made = command(notebook, material.params, f"outputs/{notebook}-{name}.ipynb")
-    kept = tuple(Row((Cell(a), Cell(b))) for a, b in render.record_files(material))
+    kept = tuple(Row((Cell(a), Cell(b))) for a, b in record_files(material))
     note = "The same command goes on where this run stopped. Its records lie in "
     note += paths.short(material.run.folder)
     files = Table("Records", ("file", "what it holds"), kept, texts=2)

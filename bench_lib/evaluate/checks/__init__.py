@@ -18,7 +18,7 @@ from bench_lib.evaluate.checks.demand import CHECKS, Broken, Check
 from bench_lib.evaluate.checks.trial import Trial
 
 if TYPE_CHECKING:
-    from bench_lib.report.render import Fragment
+    from bench_lib.report.kit import Fragment
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,9 @@ def show(outcomes: Sequence[Outcome]) -> Fragment:
 
 
 def _table(title: str, columns: tuple[str, ...], rows: Sequence[Sequence[str]]) -> Fragment:
-    from bench_lib.report import render
+    from bench_lib.evaluate import page
+    from bench_lib.report.kit import table
     from bench_lib.report.tables import Cell, Row, Table
 
     cells = [Row(tuple(Cell(text) for text in row)) for row in rows]
-    return render.table(Table(title, columns, tuple(cells), texts=len(columns)))
+    return table(Table(title, columns, tuple(cells), texts=len(columns)))

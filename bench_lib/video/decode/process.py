@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bench_lib.video.decode.audio import SessionSound
+from bench_lib.video.decode.images import encoded
 from bench_lib.video.decode.inspect import inspect_file
 from bench_lib.video.decode.pictures import AvReader
 from bench_lib.video.decode.protocol import (
@@ -31,7 +32,6 @@ from bench_lib.video.decode.protocol import (
     instants,
     sample_at,
 )
-from bench_lib.video.pack import encoded
 from bench_lib.video.stream import EPSILON_S, Size, resized
 
 ALIVE_S = 1.0
