@@ -20,7 +20,7 @@ endif
 
 eval: $(READY)
 	$(PYTHON) -m papermill notebooks/03_eval.ipynb outputs/03_eval-$(METHOD).ipynb -p method $(METHOD) $(ARGS) --no-progress-bar
-	@$(PYTHON) -m bench_lib.report latest --where
+	@$(PYTHON) -m bench_lib report latest --where
 
 test: lint
 	$(PYTHON) -m pytest -n 2 --dist loadfile
@@ -40,7 +40,7 @@ lint: $(READY)
 	$(PYTHON) -m mypy bench_lib
 
 missing: $(READY)
-	@$(PYTHON) -m bench_lib.report --missing
+	@$(PYTHON) -m bench_lib missing
 
 lab: $(READY)
 	$(PYTHON) -m jupyter lab notebooks

@@ -246,9 +246,15 @@ class Dataset:
 
     `note` is said in every report's header when it is not empty, `taken` in the plan and in the
     report.
+
+    `generated`: it was made by a program, its scores are no paper's. `own`: a user's own videos.
+    `judge` names the judge that it brings, a program that knows its answers.
     """
 
     trajectories: tuple[Trajectory, ...]
     problems: tuple[Problem, ...] = ()
     note: str = ""
     taken: tuple[Taken, ...] = ()
+    generated: bool = False
+    own: bool = False
+    judge: str = ""

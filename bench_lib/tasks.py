@@ -7,7 +7,7 @@ its prompt set, and whether turns share one dialogue.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 from bench_lib.errors import BenchError, nearest
 
@@ -59,14 +59,31 @@ FREE = Task("FREE", "Free question", "Free question", "free", "earlier")
 """A question without a key, asked of one's own video; it is answered and never scored."""
 
 
+_KNOWN: dict[str, Bench] = {}
+
+
 @dataclass(frozen=True)
 class Bench:
-    """A benchmark: its tasks, its prompt set (a folder in `prompts/`), its kind of dialogue."""
+    """A benchmark: its tasks, its prompt set (a folder in `prompts/`), its kind of dialogue.
+
+    Making one makes its tasks known to `bench_of` and `task_of`.
+    """
 
     name: str
     tasks: tuple[Task, ...]
     prompts: str
     dialogue: Literal["isolated", "shared"] = "isolated"
+
+    def __post_init__(self) -> None:
+        for task in self.tasks:
+            other = _KNOWN.setdefault(task.code, self)
+            if other.name != self.name:
+                raise BenchError(f"task {task.code!r} of {self.name} is one of {other.name} too")
+
+    @classmethod
+    def of(cls, bench: Bench) -> Self:
+        """The same benchmark with what this class adds to it."""
+        return cls(bench.name, bench.tasks, bench.prompts, bench.dialogue)
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -90,20 +107,18 @@ ARENA_TASKS = (
     Task("Pro", "Proactive Interaction", "Pro", "free", "current", registers=True, watches=True),
 )
 STREAM_ARENA = Bench("arena", ARENA_TASKS, "arena", "shared")
-BENCHES = (APM_BENCH, STREAM_ARENA)
 
 
 def bench_of(code: str) -> Bench:
     """The benchmark that has a task of that code, APM-Bench where none has."""
-    return next((b for b in BENCHES if code in {task.code for task in b.tasks}), APM_BENCH)
+    return _KNOWN.get(code, APM_BENCH)
 
 
 def task_of(code: str) -> Task:
     """The task of that code in any benchmark; BenchError with the nearest known one."""
-    known = {task.code: task for bench in BENCHES for task in bench.tasks} | {FREE.code: FREE}
-    if code not in known:
-        raise BenchError(f"unknown task {code!r}; {nearest(code, list(known))}")
-    return known[code]
+    if code not in (*_KNOWN, FREE.code):
+        raise BenchError(f"unknown task {code!r}; {nearest(code, [*_KNOWN, FREE.code])}")
+    return bench_of(code).task(code)
 
 
 MAX_NEW_TOKENS = {"choice": 64, "adaptive_choice": 512, "adaptive_text": 512, "free": 512}

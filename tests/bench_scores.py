@@ -45,8 +45,8 @@ def main() -> None:
     from bench_lib.judge import page
     from bench_lib.judge.job import Judging
     from bench_lib.params.readings import JudgeParams
-    from bench_lib.readings import material as data
     from bench_lib.readings.judged import cases_of
+    from bench_lib.readings.material import Material
     from bench_lib.report import analysis, analysis_tables
     from bench_lib.schema import KEY, Verdict
 
@@ -60,13 +60,13 @@ def main() -> None:
     material.run.close()
     adaptive = sum(1 for _, ask in material.asks.values() if ask.probe.polarity)
     print(f"{len(material.asks):,} asks, {adaptive:,} of them adaptive, {len(cases):,} verdicts")
-    fresh = data.Material(material.run, material.params, trajectories=material.trajectories,
-                          asks=material.asks)  # fmt: skip
+    fresh = Material(material.run, material.params, material.bench, material.trajectories,
+                     material.asks)  # fmt: skip
     cpu_s("reading records into rows", lambda: fresh.scored)
     cpu_s("scores by task and capability", lambda: fresh.found.metrics())
     cpu_s("baselines", lambda: analysis_tables.baselines(fresh))
     cpu_s("analyses", lambda: analysis.of(fresh))
-    cpu_s("report of 03_eval", lambda: render.page(fresh))
+    cpu_s("report of 03_eval", lambda: render.of(fresh).html)
     job = Judging(JudgeParams(), fresh, chat=_Nobody())  # type: ignore[arg-type]
     cpu_s("report of 04_judge", lambda: page.of(job).html)
 

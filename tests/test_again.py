@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench_lib.errors import BenchError
+from bench_lib.evaluate import reading
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
-from bench_lib.readings import material
 from bench_lib.readings.repeats import repeats
 from bench_lib.report import moment_tables
 
@@ -46,8 +46,8 @@ def test_a_server_that_wavers_is_measured(outputs: Path, tmp_path: Path, wavers:
         first = run(server, 0, revision)
         asks = len(server.requests)
         assert asks == 8
-        scores = material.gather(first).found.metrics()
-        assert moment_tables.again(material.gather(first)).absent
+        scores = reading.gather(first).found.metrics()
+        assert moment_tables.again(reading.gather(first)).absent
         job = run(server, 5, revision)
         assert len(server.requests) == asks + 5, "past the kept replies, and only so many"
         run(server, 5, revision)
@@ -57,8 +57,8 @@ def test_a_server_that_wavers_is_measured(outputs: Path, tmp_path: Path, wavers:
     texts, answers = repeats(job.run)
     assert texts.n == answers.n == 6
     assert texts.equal == answers.equal == (0 if wavers else 6)
-    assert material.gather(job).found.metrics() == scores
-    table = moment_tables.again(material.gather(job))
+    assert reading.gather(job).found.metrics() == scores
+    table = moment_tables.again(reading.gather(job))
     assert [row.cells[1].text for row in table.rows] == [str(texts.equal)] * 2
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bench_lib.asks.dense import dense, densely, is_dense, unscored
 from bench_lib.asks.selection import select
+from bench_lib.evaluate import reading
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
-from bench_lib.readings import material
 from bench_lib.report import analysis_tables, moment_tables
 from bench_lib.schema import Candidate, Probe, Registration, Session, Span, Trajectory
 from bench_lib.tasks import APM_BENCH
@@ -77,7 +77,7 @@ def test_a_dense_run_has_the_scores_of_a_plain_one(outputs: Path) -> None:
     given = {"method": "simplestream", "backbone": "ideal", "source": "dollhouse-small"}
     plain = Evaluation.open(EvalParams(**given))
     plain.execute(progress=False)
-    before = material.gather(plain)
+    before = reading.gather(plain)
     scores = before.found.metrics()
     assert moment_tables.hourly(before).absent
     probed = Evaluation.open(EvalParams(**given, probe_every_s=5.0))
@@ -85,7 +85,7 @@ def test_a_dense_run_has_the_scores_of_a_plain_one(outputs: Path) -> None:
     asks = [ask for own in select(probed.trajectories, probed.params).values() for ask in own]
     more = [ask for ask in asks if is_dense(ask.probe.id)]
     probed.execute(progress=False)
-    after = material.gather(probed)
+    after = reading.gather(probed)
     assert after.found.metrics() == scores
     assert after.scored.notes == after.timed.notes == ()
     assert len(after.responses) == len(before.responses) + len(more)

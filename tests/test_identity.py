@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from synthetic import movie
 
 from bench_lib.errors import BenchError
+from bench_lib.evaluate import reading
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
-from bench_lib.readings import material as reports
 from bench_lib.runs.folder import Run
 from bench_lib.runs.identity import FORMAT, contents, differs, same
 from bench_lib.schema import (
@@ -70,7 +70,7 @@ def test_another_data_set_in_the_same_place_is_another_run(outputs: Path, tmp_pa
     (mine,), (theirs,) = first.responses(), second.responses()
     assert (mine.trajectory, theirs.trajectory) == ("breakfast", "garden")
     assert mine.raw_text != theirs.raw_text
-    assert [r.key for r in reports.reread(second.run.folder).responses] == [theirs.key]
+    assert [r.key for r in reading.reread(second.run.folder).responses] == [theirs.key]
 
 
 def test_a_moved_or_copied_root_is_the_same_run(outputs: Path, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_has_changed_in_its_place_is_asked_anew(
     second = evaluate(write(tmp_path / "root", **change))
     assert second.run.folder != first.run.folder
     assert len(second.run.read("responses")) == 1
-    found = reports.reread(first.run.folder)
+    found = reading.reread(first.run.folder)
     assert "was asked about other data" in found.unread, (
         "its answers would stand beside other questions"
     )
@@ -125,7 +125,7 @@ def test_ids_that_stand_in_two_folders_never_mix(outputs: Path, tmp_path: Path) 
     one, two = job.responses()
     assert (one.trajectory, two.trajectory) == ("T", "U")
     assert one.raw_text != two.raw_text
-    rows = reports.gather(job).scored.rows
+    rows = reading.gather(job).scored.rows
     assert list(rows["trajectory"]) == ["T", "U"]
     assert list(rows["passed"]) == [float(bool(r.passed)) for r in (one, two)]
 
@@ -160,8 +160,8 @@ def test_a_run_of_an_older_form_is_read_and_never_gone_on_with(
     assert len(second.run.read("responses")) == 1
     from bench_lib.report.caveats import caveats
 
-    assert any("before runs knew their data" in c.text for c in caveats(reports.reread(old)))
-    assert not any("before runs" in c.text for c in caveats(reports.reread(second.run.folder)))
+    assert any("before runs knew their data" in c.text for c in caveats(reading.reread(old)))
+    assert not any("before runs" in c.text for c in caveats(reading.reread(second.run.folder)))
 
 
 def test_old_verdicts_belong_to_the_reply_they_were_on(outputs: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_lib import report
+from bench_lib.evaluate import page as evaluation_page
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.sources import load
@@ -70,7 +70,7 @@ def test_the_main_job_on_real_footage(root: Path, outputs: Path, method: str) ->
     assert not [r.error for r in found.values() if r.status in ("error", "refused", "not_run")]
     assert found["brook", "q"].timings["prefix_s"] == pytest.approx(6.2 + 3.0, abs=0.1)
     assert found["brook", "q"].counters["frames_encoded"] > 0
-    page = report.write(job).read_text()
+    page = evaluation_page.write(job).read_text()
     assert page.count("data:image/jpeg") >= 2, "frames of the footage are shown"
 
 
@@ -87,4 +87,4 @@ def test_a_free_question_needs_no_candidates(root: Path, outputs: Path) -> None:
     assert response.task == "FREE"
     assert response.cutoff_s == 1.5
     assert response.status != "error", response.error
-    assert "What can be heard?" in report.write(job).read_text()
+    assert "What can be heard?" in evaluation_page.write(job).read_text()

@@ -17,8 +17,10 @@ from bench_lib import paths, sources
 from bench_lib.compare.job import read
 from bench_lib.errors import BenchError
 from bench_lib.judge.job import by_rules
+from bench_lib.opening import chat
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.params.readings import AblationParams
+from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
 from bench_lib.report.command import command
 from bench_lib.runs.folder import Run, last_written
@@ -68,6 +70,11 @@ class Ablation:
     def absent(self) -> str:
         """Why there is nothing to show, empty where there is something."""
         return "" if self.found else NO_RUNS
+
+    @property
+    def bench(self) -> Benchmark:
+        """The benchmark that the runs are about."""
+        return next(iter(self.found.values())).bench
 
     @cached_property
     def systems(self) -> list[str]:
@@ -151,7 +158,7 @@ def _plain(ident: Mapping[str, Any]) -> dict[str, Any]:
 def _present(source: str, data_root: str, model: str) -> Contents | None:
     """What a source's data is known by; None where it cannot be read, which reading a run tells."""
     try:
-        return contents(sources.load(source, data_root, model).trajectories)
+        return contents(sources.load(source, data_root, chat.program(model)).trajectories)
     except BenchError:
         return None
 

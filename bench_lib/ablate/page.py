@@ -10,6 +10,7 @@ from bench_lib import paths
 from bench_lib.ablate import single, tables
 from bench_lib.ablate.job import Ablation
 from bench_lib.ablate.tables import value
+from bench_lib.opening import chat
 from bench_lib.readings import missing
 from bench_lib.report import exports
 from bench_lib.report.caveats import Caveat
@@ -145,7 +146,7 @@ def of(job: Ablation) -> Page:
 def caveats(job: Ablation) -> tuple[Caveat, ...]:
     """What a reader must know first."""
     made = []
-    if job.params.backbone == "ideal":
+    if chat.program(job.params.backbone):
         text = "The ideal observer sees perfectly what it is shown and nothing else: these scores "
         made.append(Caveat(text + "say what a protocol lets through, not what a model can do."))
     if job.left_out:

@@ -171,7 +171,7 @@ def misses(job: Ablation) -> Table:
 def _turned_down(material: Material) -> set[tuple[str, str]]:
     """Trajectory and candidate of instructions turned down because all monitors were taken."""
     found = set()
-    for name in trace.traced(material.run) if material.arena else ():
+    for name in trace.traced(material.run):
         entries, _ = trace.memory(material.run, name)
         refused = [e for e in entries if e.kind == "monitor" and e.body["what"] == "refused"]
         for (_, candidate, _), (trajectory, ask) in material.asks.items():
@@ -184,14 +184,14 @@ def _turned_down(material: Material) -> set[tuple[str, str]]:
 def right(material: Material) -> dict[Key, float]:
     """1, 0 or NaN of each ask: the answer, or the decision of an adaptive one."""
     rows = material.scored.rows
-    values = rows["value"] if material.arena else rows["correct"].fillna(rows["decided"])
+    values = material.bench.right(rows)
     return dict(zip(keys(rows), values.astype(float), strict=True))
 
 
 def _why(material: Material, key: Key) -> str:
     response = next(r for r in material.responses if r.key == key)
-    if material.arena:
-        rows = material.scored.rows
+    rows = material.scored.rows
+    if "timing" in rows:
         one = rows[[own == key for own in keys(rows)]].iloc[0]
         if one["timing"] not in ("", "on time"):
             return "no alert" if one["timing"] == "none" else f"the alert was {one['timing']}"

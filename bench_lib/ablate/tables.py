@@ -15,21 +15,15 @@ from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import plural
 from bench_lib.report.theme import colour
 from bench_lib.score import availability, compare, paired, stats
-from bench_lib.score.adaptive import POOLED
+from bench_lib.score.adaptive import DECISIONS, POOLED
 from bench_lib.score.aggregate import OVERALL
 from bench_lib.score.instances import Instances
-from bench_lib.tasks import AR, CSU, REACTIVE, RTP, STREAM_ARENA
-
-DECISIONS = "Decisions, pooled"
-GROUPS = (CSU, RTP, DECISIONS, AR, OVERALL)
-"""What is shown by condition; decisions need no judge, Adaptive Response does."""
+from bench_lib.tasks import AR, CSU, RTP
 
 
 def groups(job: Ablation) -> tuple[str, ...]:
     """The scores that are shown: those of the benchmark that the runs are about."""
-    if any(material.arena for material in job.found.values()):
-        return (*STREAM_ARENA.capabilities, REACTIVE)
-    return GROUPS
+    return job.bench.groups
 
 
 def found(job: Ablation) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench_lib.arena.job import Arena
-from bench_lib.arena.trace_data import WORKERS, Story
+from bench_lib.benches.arena.story import WORKERS, Story
 from bench_lib.report.kit import template
 from bench_lib.report.sections import Section
 
@@ -20,7 +20,7 @@ def show(job: Arena) -> Any:
     title = "Any call"
     if job.absent:
         return Section(title, absent=job.absent)
-    story = Story.of(job)
+    story = job.story
     if story.absent:
         return Section(title, absent=story.absent)
     return of(story)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from bench_lib.benches.arena.story import Story
 from bench_lib.compare.job import find_runs, labelled, read
 from bench_lib.errors import BenchError, nearest
 from bench_lib.evaluate.job import Evaluation
@@ -30,6 +31,7 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "aura": {"method": "aura"},
 }
 """What is run where no run is named: the agent, a replay with searches, and one that can watch."""
+HERE = "08_streamarena"
 NO_RUNS = "No run of StreamArena's questions is there; leave `runs` empty to make the household's."
 
 
@@ -72,8 +74,9 @@ class Arena:
         """Read all runs again from their folders."""
         folders = [job.run.folder for job in self.jobs] or find_runs(self.params.runs)
         found, left = read(folders, self.params.judge)
-        kept = [replace(m, stamp=self.params.stamp) for m in found if m.arena]
-        left += [f"{m.run.folder.name}: it is not about StreamArena" for m in found if not m.arena]
+        kept = [replace(m, stamp=self.params.stamp) for m in found if m.bench.shown_in == HERE]
+        others = [m for m in found if m.bench.shown_in != HERE]
+        left += [f"{m.run.folder.name}: it is about {m.bench.name}" for m in others]
         self.materials, self.left_out = labelled(kept), tuple(left)
         self.absent = "" if kept else NO_RUNS
 
@@ -94,6 +97,14 @@ class Arena:
             )
         return next((x for x, m in self.materials.items() if trace.traced(m.run)), "")
 
+    @property
+    def story(self) -> Story:
+        """The video and question of that run that the parameters choose."""
+        if not self.explored:
+            return Story(absent="No run here has kept the calls of an agent's workers.")
+        material = self.materials[self.explored]
+        return Story.of(material, self.explored, self.params.trajectory, self.params.question)
+
 
 def wanted(params: ArenaParams) -> dict[str, EvalParams]:
     """The runs to be made, by name."""
@@ -106,9 +117,3 @@ def wanted(params: ArenaParams) -> dict[str, EvalParams]:
         except TypeError as error:
             raise BenchError(f"system {name!r}: {error}") from None
     return found
-
-
-def alone(material: Material) -> Arena:
-    """One run as a job, for its own report."""
-    name = material.params.name or material.params.method
-    return Arena(ArenaParams(stamp=material.stamp), materials={name: material})

@@ -34,7 +34,7 @@ class LlavaOnevision(SiglipQwen2):
     def opened(model: Any) -> Pair:
         """The library's model under the names that `Backbone` knows.
 
-        Raises BenchError for a tower other than SigLIP, or features that are not those of one layer.
+        Raises BenchError for a tower other than SigLIP, or features of more than one layer.
         """
         config, inner = model.config, model.model
         if config.vision_config.model_type != "siglip_vision_model":

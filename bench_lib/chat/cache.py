@@ -114,7 +114,7 @@ class CachedChat(Chat):
         self.chat = chat
         self.folder = Path(folder).expanduser()
         self.id, self.device, self.caveat = chat.id, chat.device, chat.caveat
-        self.hears = chat.hears
+        self.hears, self.program = chat.hears, chat.program
         self._locks: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._guard = threading.Lock()
 

@@ -14,7 +14,7 @@ from bench_lib.compare.tables import cost_of, dagger, score
 from bench_lib.report.text import size
 from bench_lib.report.theme import INK, MUTED, Figure, colour, draw, sheet, tint
 from bench_lib.score.aggregate import OVERALL
-from bench_lib.tasks import APM_BENCH
+from bench_lib.tasks import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 PANELS = 12
 """Systems that are drawn; the tables hold all."""
 ACROSS = 3
-CODES = [task.code for task in APM_BENCH.tasks]
-SHADES = [colour(task.capability) for task in APM_BENCH.tasks]
 MARK = "#111820"
 
 
@@ -33,16 +31,28 @@ class Scores:
     """Task scores of a system, NaN where it has none; bounds where it is unjudged."""
 
     name: str
+    tasks: tuple[Task, ...]
     published: bool
     values: list[float]
     low: list[float]
     high: list[float]
     bounds: list[tuple[float, float]]
 
+    @property
+    def codes(self) -> list[str]:
+        """Codes of the tasks, in order."""
+        return [task.code for task in self.tasks]
+
+    @property
+    def shades(self) -> list[str]:
+        """The colour of each task's capability."""
+        return [colour(task.capability) for task in self.tasks]
+
 
 def scores_of(job: Comparison, system: str, origin: str) -> Scores:
-    """The twelve task scores of a system."""
-    rows = [score(job, system, code) for code in CODES]
+    """The task scores of a system."""
+    tasks = job.bench.tasks
+    rows = [score(job, system, task.code) for task in tasks]
 
     def column(name: str) -> list[float]:
         return [math.nan if one is None else float(one[name]) for one in rows]
@@ -50,7 +60,7 @@ def scores_of(job: Comparison, system: str, origin: str) -> Scores:
     ends = list(zip(column("bound_low"), column("bound_high"), strict=True))
     shown = job.shown(system, origin) + dagger(job, system, origin)
     published = origin == "published"
-    return Scores(shown, published, column("value"), column("low"), column("high"), ends)
+    return Scores(shown, tasks, published, column("value"), column("low"), column("high"), ends)
 
 
 def _panels(job: Comparison) -> tuple[list[Scores], Scores, str]:
@@ -70,7 +80,7 @@ def _alt(kind: str, drawn: Sequence[Scores]) -> str:
         f"{s.name}: "
         + ", ".join(
             f"{code} {value:.0f}" if not math.isnan(value) else f"{code} none"
-            for code, value in zip(CODES, s.values, strict=True)
+            for code, value in zip(s.codes, s.values, strict=True)
         )
         for s in drawn
     ]
@@ -78,7 +88,7 @@ def _alt(kind: str, drawn: Sequence[Scores]) -> str:
 
 
 def bars(job: Comparison) -> Figure:
-    """Bars of the twelve tasks with intervals; the reference as a black line over each."""
+    """Bars of the tasks with intervals; the reference as a black line over each."""
     drawn, reference, note = _panels(job)
     deep = math.ceil(len(drawn) / ACROSS)
 
@@ -94,17 +104,17 @@ def bars(job: Comparison) -> Figure:
 
 
 def _bars(axes: Axes, one: Scores, reference: Scores, labelled: bool) -> None:
-    places = np.arange(len(CODES))
+    places = np.arange(len(one.codes))
     for at, value in enumerate(one.values):
         low, high = one.bounds[at]
         if not math.isnan(value):
-            face = tint(SHADES[at], 0.45) if one.published else SHADES[at]
+            face = tint(one.shades[at], 0.45) if one.published else one.shades[at]
             axes.bar(at, value, 0.74, color=face, linewidth=0, zorder=2)
             if not math.isnan(one.low[at]):
                 ends = [[value - one.low[at]], [one.high[at] - value]]
                 axes.errorbar(at, value, ends, color="#39434d", linewidth=0.8, zorder=3)
         elif not math.isnan(low):
-            axes.bar(at, high - low, 0.74, low, facecolor="none", edgecolor=SHADES[at],
+            axes.bar(at, high - low, 0.74, low, facecolor="none", edgecolor=one.shades[at],
                      hatch="////", linewidth=0.6, zorder=2)  # fmt: skip
         else:
             axes.text(at, 2, "–", ha="center", color=MUTED, fontsize=9)
@@ -114,11 +124,11 @@ def _bars(axes: Axes, one: Scores, reference: Scores, labelled: bool) -> None:
         axes.hlines(heights, np.array(known) - 0.46, np.array(known) + 0.46, color=MARK,
                     linewidth=1.5, zorder=4)  # fmt: skip
     axes.set_title(one.name, fontsize=9.5, loc="left", fontweight="bold")
-    axes.set_xticks(places, CODES, rotation=60, fontsize=7.5)
-    for label, shade in zip(axes.get_xticklabels(), SHADES, strict=True):
+    axes.set_xticks(places, one.codes, rotation=60, fontsize=7.5)
+    for label, shade in zip(axes.get_xticklabels(), one.shades, strict=True):
         label.set_color(shade)
     axes.set_ylim(0, 100)
-    axes.set_xlim(-0.6, len(CODES) - 0.4)
+    axes.set_xlim(-0.6, len(one.codes) - 0.4)
     axes.grid(axis="x", visible=False)
     axes.tick_params(axis="x", length=0, pad=1)
     axes.set_ylabel("score [%]" if labelled else "")
@@ -129,7 +139,7 @@ def radar(job: Comparison) -> Figure:
     drawn, reference, note = _panels(job)
     across = 4
     deep = math.ceil(len(drawn) / across)
-    angles = np.linspace(0, 2 * np.pi, len(CODES), endpoint=False)
+    angles = np.linspace(0, 2 * np.pi, len(reference.codes), endpoint=False)
 
     def paint(canvas: Canvas) -> None:
         for at, one in enumerate(drawn):
@@ -143,15 +153,15 @@ def radar(job: Comparison) -> Figure:
             axes.set_ylim(0, 100)
             axes.set_rlabel_position(15)  # type: ignore[attr-defined]
             axes.set_yticks([25, 50, 75, 100], ["", "50", "", ""], fontsize=6.5, color=MUTED)
-            axes.set_xticks(angles, CODES, fontsize=7.5)
-            for label, own in zip(axes.get_xticklabels(), SHADES, strict=True):
+            axes.set_xticks(angles, one.codes, fontsize=7.5)
+            for label, own in zip(axes.get_xticklabels(), one.shades, strict=True):
                 label.set_color(own)
             axes.tick_params(axis="x", pad=-2)
             axes.spines["polar"].set_color("#c5ccd3")
             axes.set_title(one.name, fontsize=9, fontweight="bold", pad=10)
 
     note += " From the centre, 0, to the rim, 100 %; lines break where a task has no score."
-    alt = _alt("Radars of the twelve tasks", drawn)
+    alt = _alt("Radars of the tasks", drawn)
     return sheet("Radars", paint, alt, note, (11.0, 2.9 * deep))
 
 

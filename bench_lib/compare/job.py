@@ -12,17 +12,18 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from bench_lib import backbones, methods, paths
+from bench_lib import backbones, benches, methods, paths
 from bench_lib.errors import BenchError, nearest
+from bench_lib.evaluate import reading
 from bench_lib.params.readings import CompareParams
-from bench_lib.readings import material as data
+from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
 from bench_lib.runs.folder import find_run, last_written
 from bench_lib.score import compare, published
 from bench_lib.score.instances import Instances
+from bench_lib.tasks import APM_BENCH
 
 NO_RUNS = "There is no run to compare yet; the last section but one prints commands that make some."
-ELSEWHERE = "it is about StreamArena; 08_streamarena shows such runs side by side"
 PATTERN = "*?["
 
 
@@ -48,12 +49,16 @@ class Comparison:
         """
         published.choose(params.published)
         found, left = read(find_runs(params.runs), params.judge)
-        left += [f"{m.run.folder.name}: {ELSEWHERE}" for m in found if m.arena]
-        found = [m for m in found if not m.arena]
-        made = cls(params, labelled(found), tuple(left), "" if found else NO_RUNS)
+        found, others = _of_one(found)
+        made = cls(params, labelled(found), (*left, *others), "" if found else NO_RUNS)
         if params.reference:
             made.reference  # noqa: B018 - an unknown one is an error now, not in the last cell
         return made
+
+    @property
+    def bench(self) -> Benchmark:
+        """The benchmark that the runs are about, APM-Bench where there is none."""
+        return next((m.bench for m in self.materials.values()), benches.find(APM_BENCH.name))
 
     @cached_property
     def runs(self) -> dict[str, Instances]:
@@ -159,12 +164,31 @@ def find_runs(wanted: list[str]) -> list[Path]:
     return list(found.values())
 
 
+def _of_one(found: list[Material]) -> tuple[list[Material], list[str]]:
+    """Runs of the first benchmark that is compared here, and why the others are not shown."""
+    here = [m for m in found if m.bench.shown_in == "09_compare"]
+    left = [
+        f"{m.run.folder.name}: it is about {m.bench.name}; {m.bench.shown_in} shows such runs side "
+        "by side"
+        for m in found
+        if m not in here
+    ]
+    kept = [m for m in here if m.bench == here[0].bench]
+    left += [
+        f"{m.run.folder.name}: it is about {m.bench.name}, the others about {kept[0].bench.name}: "
+        "name runs of one benchmark"
+        for m in here
+        if m not in kept
+    ]
+    return kept, left
+
+
 def read(folders: list[Path], judge: str = "") -> tuple[list[Material], list[str]]:
     """The material of each folder, and why the others were left out."""
     found, left = [], []
     for folder in folders:
         try:
-            material = data.reread(folder)
+            material = reading.reread(folder)
             if material.unread:
                 raise BenchError(material.unread)
             if judge:
@@ -210,9 +234,9 @@ def marks(material: Material) -> tuple[str, ...]:
     args = facts.get("method_args", params.method_args)
     left = sum(r.status in ("error", "not_run", "refused") for r in material.responses)
     found = [
-        "generated data" if params.source.startswith("dollhouse") else "",
-        "own videos" if params.source == "folder" else "",
-        "ideal observer" if model.startswith("ideal") else "",
+        "generated data" if material.generated else "",
+        "own videos" if material.own else "",
+        "ideal observer" if facts.get("program") else "",
         "toy model" if backbones.homemade(model) else "",
         "no model" if model in ("none", "") else "",
         "stock weights" if args.get("weights") == "stock" else "",
@@ -230,12 +254,12 @@ def marks(material: Material) -> tuple[str, ...]:
 
 
 def _judge(material: Material) -> str:
-    rows = material.scored.rows if material.arena else material.scored.adaptive
-    if not (rows["asks_judge"] if material.arena else rows["passed"] == 1).any():
+    rows = material.scored.rows
+    if not material.bench.for_judge(rows).any():
         return ""
     if rows["unjudged"].any():
         return "unjudged"
-    if material.judged.judge.startswith("ideal"):
+    if material.judged.program:
         return "rule judge"
     return f"judge akin to the model ({material.judged.kin})" if material.judged.kin else ""
 

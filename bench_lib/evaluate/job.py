@@ -30,6 +30,7 @@ from bench_lib.errors import BenchError
 from bench_lib.evaluate.again import ask_again
 from bench_lib.exchange import Generation
 from bench_lib.memories.method import Method
+from bench_lib.opening import chat
 from bench_lib.opening.serving import POOL, replies_at_once, runs_here, serve
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.runs.folder import Run, find_run
@@ -58,7 +59,7 @@ class Evaluation:
     def open(cls, params: EvalParams, notebook: str = "03_eval") -> Evaluation:
         """Load data, method and model, then find the run; BenchError says what cannot work."""
         method = methods.load(params.method, **_method_args(params))
-        data = sources.load(params.source, params.data_root, params.backbone)
+        data = sources.load(params.source, params.data_root, chat.program(params.backbone))
         chosen = sources.choose(data.trajectories, params.trajectories)
         if params.question:
             asks = free_question(chosen, params.question, params.at)
@@ -85,6 +86,9 @@ class Evaluation:
             replies_at_once=replies_at_once(method),
             quarantined=[str(problem) for problem in data.problems],
             bench=bench.name,
+            generated=data.generated,
+            own=data.own,
+            program=bool(getattr(method.served, "program", False)),
             prompts=f"{setting.prompts.name} {setting.prompts.digest}",
             **{trait: getattr(method, trait) for trait in ("causal", "watches", "tools")},
         )

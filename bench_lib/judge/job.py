@@ -16,11 +16,12 @@ import pandas as pd
 from bench_lib import paths, prompts
 from bench_lib.chat.cache import CachedChat
 from bench_lib.errors import BenchError
+from bench_lib.evaluate import reading
 from bench_lib.exchange import Generation
 from bench_lib.opening import chat
 from bench_lib.params.readings import JudgeParams
 from bench_lib.readings import judged
-from bench_lib.readings import material as data
+from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
 from bench_lib.runs.folder import find_run
 from bench_lib.schema import KEY, Verdict
@@ -31,7 +32,6 @@ from bench_lib.score.labels import read_labels
 
 if TYPE_CHECKING:
     from bench_lib.messages.chat import Chat
-    from bench_lib.report.sections import Section
 
 NO_RUN = "There is no run to judge yet; the first section says how to make one."
 FIRST = "papermill notebooks/03_eval.ipynb outputs/03_eval-raw_video.ipynb \\\n    "
@@ -47,13 +47,14 @@ def by_rules(materials: Iterable[Material]) -> bool:
     waiting = [
         material
         for material in materials
-        if material.arena
-        and material.params.source.startswith("dollhouse")
-        and material.judged.judge.partition("-")[0] in ("", "ideal")
+        if material.data_judge
+        and not material.bench.gated
+        and (material.judged.program or not material.judged.judge)
         and material.scored.rows["unjudged"].any()
     ]
     for material in waiting:
-        Judging.open(JudgeParams(run=material.run.folder.name)).execute(progress=False)
+        params = JudgeParams(run=material.run.folder.name, judge=material.data_judge)
+        Judging.open(params).execute(progress=False)
     return bool(waiting)
 
 
@@ -81,18 +82,18 @@ class Judging:
         empty = not any((paths.outputs() / "runs").glob("*/manifest.json"))
         if params.run == "latest" and empty:
             return cls(params, None, model, NO_RUN)
-        material = data.reread(find_run(params.run))
+        material = reading.reread(find_run(params.run))
         if material.unread:
             raise BenchError(f"{material.run.folder.name} cannot be judged: {material.unread}")
-        if material.arena and params.variants:
-            raise BenchError("variants change what APM-Bench's judge is sent, not StreamArena's")
-        base = judged.PROMPTS[material.bench.name]
+        if params.variants and not material.bench.variants:
+            name = material.bench.name
+            raise BenchError(f"variants change nothing that the judge of {name} is sent")
+        base = material.bench.rubric
         prompts.load(params.prompts or base, base=base)
-        source = material.params.source
-        if params.judge == "ideal" and not source.startswith("dollhouse"):
+        if model.program and params.judge != material.data_judge:
             raise BenchError(
-                f"judge ideal reads the sentences of the dollhouse, not replies about {source}; "
-                "give -p judge endpoint:MODEL@URL"
+                f"judge {params.judge} knows the answers of data that brings it, not those of "
+                f"{material.params.source}; give -p judge endpoint:MODEL@URL"
             )
         return cls(params, material, model)
 
@@ -102,6 +103,11 @@ class Judging:
         if self.found is None:
             raise BenchError(self.absent)
         return self.found
+
+    @property
+    def bench(self) -> Benchmark:
+        """The benchmark that the run is about."""
+        return self.material.bench
 
     @property
     def generation(self) -> Generation:
@@ -119,24 +125,23 @@ class Judging:
     @property
     def prompts(self) -> str:
         """The rubric: the one asked for, or the benchmark's own."""
-        return self.params.prompts or judged.PROMPTS[self.material.bench.name]
+        return self.params.prompts or self.bench.rubric
 
     def cases(self, variant: str = "plain") -> list[Case]:
         """What the judge is asked, of the replies or of a variant of them."""
         return judged.cases_of(self.material, self.params.prompts, variant)
 
-    def execute(self, progress: bool = True) -> Section:
+    def execute(self, progress: bool = True) -> None:
         """Ask for every missing verdict; the same command goes on where a killed one stopped."""
-        from bench_lib.judge import page
-
         if self.absent:
-            return page.calls(self)
+            return
         run, params = self.material.run, self.params
         known = run.manifest().get("facts", {}).get("judges", {})
         self._look(known.get(self.judge, {}))
         about = {
             "model": self.chat.answers_as or known.get(self.judge, {}).get("model", ""),
             "judge": params.judge,
+            "program": self.chat.program,
             "prompts": self.prompts,
             "args": params.judge_args,
         }
@@ -156,7 +161,6 @@ class Judging:
         name = self.judge if self.judge in judges else ""
         self.found = replace(self.material, judge=name)
         self.__dict__.pop("verdicts", None)
-        return page.calls(self)
 
     def _look(self, before: Mapping[str, Any]) -> None:
         """Look at a server that still has to judge, and hold it to the model it named `before`.

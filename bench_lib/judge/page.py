@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench_lib import paths
-from bench_lib.benches.arena import acts, figures, tables
 from bench_lib.evaluate import page
 from bench_lib.files import write_whole
 from bench_lib.judge import audit as judge_audit
@@ -17,7 +16,7 @@ from bench_lib.judge import tables as judge_tables
 from bench_lib.judge.job import FIRST, Judging
 from bench_lib.messages.chat import Text
 from bench_lib.readings.found import line
-from bench_lib.report import analysis, analysis_tables, exports, header
+from bench_lib.report import analysis_tables, exports, header
 from bench_lib.report.caveats import caveats
 from bench_lib.report.header import Tile
 from bench_lib.report.score_table import why_missing
@@ -30,7 +29,7 @@ from bench_lib.score.aggregate import OVERALL
 from bench_lib.score.family import akin
 from bench_lib.tasks import AR
 
-ELSEWHERE = Table("", (), (), absent="StreamArena has none: its answers are right or wrong.")
+UNGATED = Table("", (), (), absent="None: no gate comes before the judge of this benchmark.")
 RULE_JUDGE = "the dollhouse's rule judge: it compares sentences with the reference, it is no model"
 
 
@@ -45,7 +44,7 @@ def run(job: Judging) -> Section:
 
 def _facts(job: Judging) -> tuple[tuple[str, str], ...]:
     material, params = job.material, job.params
-    judge = f"{job.judge}, {RULE_JUDGE}" if params.judge == "ideal" else job.judge
+    judge = f"{job.judge}, {RULE_JUDGE}" if job.chat.program else job.judge
     return (
         ("run", material.run.folder.name),
         ("method", f"{material.params.method}, served by {material.facts.get('model', DASH)}"),
@@ -60,7 +59,7 @@ def _facts(job: Judging) -> tuple[tuple[str, str], ...]:
 
 
 def _kinship(job: Judging) -> str:
-    kin = akin(job.judge, str(job.material.facts.get("model", "")))
+    kin = "" if job.chat.program else akin(job.judge, str(job.material.facts.get("model", "")))
     if not kin:
         return "none known between judge and judged model"
     return f"judge and judged model share {kin}: expect self-preference, use another judge"
@@ -69,10 +68,10 @@ def _kinship(job: Judging) -> str:
 @section("What passed the gate", "Only these replies are sent to the judge.")
 def gate(job: Judging) -> Iterator[Piece]:
     """Counts of scored, passed, judged and waiting replies."""
-    if job.material.arena:
-        yield tables.outcomes(job.material)
-        return
-    yield judge_tables.gate(job.material)
+    if job.bench.gated:
+        yield judge_tables.gate(job.material)
+    else:
+        yield from job.bench.outcomes(job.material)
 
 
 @section("What the judge is sent", "The first case; the reply is data and cannot grade itself.")
@@ -136,8 +135,8 @@ def _cost(job: Judging) -> Table:
 def distribution(job: Judging) -> Iterator[Piece]:
     """The distribution of scores and of the judge's marks."""
     verdicts = job.of(job.judge)
-    if job.material.arena:
-        yield tables.verdicts(job.material, verdicts)
+    if not job.bench.gated:
+        yield from job.bench.given(job.material, verdicts)
         return
     yield judge_figures.distribution(job.material, verdicts)
     yield judge_tables.checks(verdicts)
@@ -146,54 +145,44 @@ def distribution(job: Judging) -> Iterator[Piece]:
 @section("Gated Judge")
 def scores(job: Judging) -> Iterator[Piece]:
     """The main scores."""
-    if job.material.arena:
-        name = job.material.params.name or job.material.params.method
-        yield figures.accuracy({name: job.material})
-        yield tables.capabilities(job.material)
-        return
-    yield judge_tables.scores(job.material)
+    if job.bench.gated:
+        yield judge_tables.scores(job.material)
+    else:
+        yield from job.bench.scores(job.material)
 
 
 @section("Decisions")
 def decisions(job: Judging) -> Iterator[Piece]:
     """Decision balanced accuracy."""
-    yield ELSEWHERE if job.material.arena else judge_tables.decisions(job.material)
+    yield judge_tables.decisions(job.material) if job.bench.gated else UNGATED
 
 
 @section("Quality after the gate")
 def quality(job: Judging) -> Iterator[Piece]:
     """Response quality with pass rates."""
-    yield ELSEWHERE if job.material.arena else judge_tables.quality(job.material)
+    yield judge_tables.quality(job.material) if job.bench.gated else UNGATED
 
 
 @section("Beside what needs no video", "Constant replies and learnt priors on the same asks.")
 def baselines(job: Judging) -> Iterator[Piece]:
     """Shortcut baselines."""
-    yield ELSEWHERE if job.material.arena else analysis_tables.baselines(job.material)
+    yield analysis_tables.baselines(job.material) if job.bench.gated else UNGATED
 
 
 @section("What the scores hang on", "Distance, gap, evidence and history; and when it spoke.")
 def strata(job: Judging) -> Iterator[Piece]:
-    """Every score by stratum, failures by history, interventions in time."""
-    if job.material.arena:
-        runs = {job.material.params.name or job.material.params.method: job.material}
-        yield tables.strata(runs)
-        yield acts.timings(runs)
-        return
-    first, *rest = analysis.of(job.material)
-    yield first
-    yield analysis.format_failures(job.material)
-    yield from rest
+    """Every score by stratum, failures by history; and what the method did."""
+    yield from job.bench.strata(job.material)
 
 
 @section("Failures by kind")
 def failed(job: Judging) -> Iterator[Piece]:
     """Unreadable replies, and replies without a verdict."""
-    if job.material.arena:
-        yield tables.unjudged(job.material)
-        return
-    yield judge_tables.format_failures(job.material)
-    yield judge_tables.judge_failures(job.material)
+    if job.bench.gated:
+        yield judge_tables.format_failures(job.material)
+        yield judge_tables.judge_failures(job.material)
+    else:
+        yield from job.bench.unusable(job.material)
 
 
 @section("How far the judge can be trusted")
@@ -217,7 +206,7 @@ def write(job: Judging) -> Section:
         (material.run.folder / "metrics.json", "every score with its n"),
     ]
     files = [*exports.save_page(of(job), home), *files]
-    if not material.arena:
+    if job.bench.gated:
         files.append((_strata(job, home / "scores_by_stratum.csv"), "every score in every stratum"))
     return exports.written(files)
 
@@ -237,14 +226,14 @@ def of(job: Judging) -> Page:
     """The whole report."""
     material = job.material
     verdicts = sum(v.score is not None for v in job.of(job.judge))
-    name = material.params.name or material.params.method
+    name = material.label
     parts = [gate(job), calls(job), distribution(job), scores(job)]
-    if material.arena:
+    if not job.bench.gated:
         parts[0] = replace(parts[0], title="What was asked", note="")
         parts[3] = replace(parts[3], title="Accuracy")
     else:
         parts += [baselines(job), decisions(job), quality(job)]
-    parts += [strata(job), failed(job), audit(job), prompt(job)]
+    parts += [strata(job), *job.bench.acts(material), failed(job), audit(job), prompt(job)]
     return Page(
         "Judge report",
         f"{name} on {material.params.source}, judged",
@@ -261,7 +250,7 @@ def _tiles(job: Judging) -> Iterator[Tile]:
     cases = len(job.cases())
     done = len({v.key for v in job.of(job.judge) if v.score is not None})
     yield Tile("judged", f"{done:,}", f"of {plural(cases, 'passed reply', 'passed replies')}")
-    if job.material.arena:
+    if not job.bench.gated:
         yield from header.scores(job.material)
         return
     lines = {

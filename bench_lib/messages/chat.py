@@ -121,6 +121,8 @@ class Chat(ABC):
     device: str = "cpu"
     caveat: str = ""
     """What a reader of its scores must know; reports show it."""
+    program: bool = False
+    """Whether it is a program that knows the answers, and no model."""
     hears: bool = True
     """Whether sound may be sent to it; a server that takes none refuses the request itself."""
 

@@ -33,6 +33,11 @@ def open(spec: str, **settings: Any) -> Chat:
     return chat
 
 
+def program(spec: str) -> bool:
+    """Whether a name is that of the ideal observer, a program, here or behind an endpoint."""
+    return spec == "ideal" or spec.startswith("endpoint:ideal@")
+
+
 def _open(spec: str, **settings: Any) -> Chat:
     kind, _, rest = spec.partition(":")
     if kind == "endpoint":

@@ -7,10 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench_lib.benches.arena.scores import arena_scores
 from bench_lib.score import adaptive, aggregate
 from bench_lib.score.instances import Instances
-from bench_lib.score.table import records, table
+from bench_lib.score.table import records
 from bench_lib.tasks import Bench
 
 
@@ -48,31 +47,15 @@ class Found:
         """Whether the tasks of a capability ask for decisions."""
         return any(t.adaptive for t in self.bench.tasks if t.capability == capability)
 
+    def measured(self, capability: str) -> str:
+        """What that line holds."""
+        adaptive = self.adaptive(capability)
+        return "pooled decision balanced accuracy" if adaptive else "mean accuracy of its tasks"
+
     def headline(self, capability: str) -> pd.Series:
         """The one line that stands for a capability: its mean accuracy, or the pooled decisions."""
         if self.adaptive(capability):
             return line(self.decisions, adaptive.POOLED, "balanced accuracy")
-        return line(self.capabilities, capability)
-
-
-class ArenaFound(Found):
-    """The scores of a StreamArena run: a row per capability, and the reactive ones pooled.
-
-    Its tasks are its capabilities, and it has neither decisions nor a gate.
-    """
-
-    @classmethod
-    def of(cls, data: Instances, unsupported: tuple[str, ...] = ()) -> ArenaFound:
-        """From the rows of a run; `unsupported` tasks are N/A whatever their records say."""
-        scores = arena_scores(data, unsupported)
-        return cls(data.bench, scores, scores, table(()), table(()))
-
-    def metrics(self) -> dict[str, list[dict[str, Any]]]:
-        """The frame as strict JSON."""
-        return {"capabilities": records(self.capabilities)}
-
-    def headline(self, capability: str) -> pd.Series:
-        """The line of a capability."""
         return line(self.capabilities, capability)
 
 

@@ -10,18 +10,14 @@ from bench_lib import prompts
 from bench_lib.errors import BenchError, nearest
 from bench_lib.schema import Key, Verdict
 from bench_lib.score.adaptive import quality_scores
-from bench_lib.score.cases import Case, apm_cases, arena_cases
+from bench_lib.score.cases import Case
 from bench_lib.score.family import akin
-from bench_lib.score.instances import keys
 from bench_lib.score.judge import current, stored
 from bench_lib.score.table import records
-from bench_lib.tasks import STAMPS
 
 if TYPE_CHECKING:
     from bench_lib.readings.material import Material
 
-PROMPTS = {"apm": "judge_apm", "arena": "judge_arena"}
-"""The rubric of each benchmark."""
 RULES = "is a program that compares sentences with the reference, no model"
 
 
@@ -38,6 +34,7 @@ class Judged:
     note: str = ""
     kin: str = ""
     stale: int = 0
+    program: bool = False
 
 
 def judged(material: Material) -> Judged:
@@ -58,7 +55,7 @@ def judged(material: Material) -> Judged:
     chosen = str(material.facts.get("judge", ""))
     name = material.judge or (chosen if chosen in names else names[0])
     about = facts(material, name)
-    kin = akin(name, str(material.facts.get("model", "")))
+    kin = "" if about.get("program") else akin(name, str(material.facts.get("model", "")))
     own = [v for v in kept if v.judge == name]
     try:
         cases = cases_of(material, about.get("prompts", ""))
@@ -68,9 +65,10 @@ def judged(material: Material) -> Judged:
     found = current(own, cases)
     waiting = {case.key for case in cases} - _scored(found)
     stale = len(waiting & _scored(own))
-    what = "verdicts" if material.arena else "gated judge scores"
-    note = f"{what} are those of {name}" + _note(about, found, len(names), stale)
-    return Judged(name, tuple(found), note, kin, stale)
+    note = f"{material.bench.verdicts_are} are those of {name}" + _note(
+        about, found, len(names), stale
+    )
+    return Judged(name, tuple(found), note, kin, stale, bool(about.get("program")))
 
 
 def _scored(verdicts: Sequence[Verdict]) -> set[Key]:
@@ -86,26 +84,16 @@ def metrics(material: Material) -> dict[str, Any]:
     found: dict[str, Any] = dict(material.found.metrics())
     if material.judged.judge:
         found["judge"] = material.judged.judge
-        if not material.arena:
+        if material.bench.gated:
             found["quality"] = records(quality_scores(material.scored))
         found["stale_verdicts"] = material.judged.stale
     return found
 
 
 def cases_of(material: Material, prompt_set: str = "", variant: Any = "plain") -> list[Case]:
-    """What a judge is asked about a run: its adaptive replies that pass the gate.
-
-    Of a StreamArena run every answer, and every alert that is on time by one of its stamps.
-    """
-    base = PROMPTS[material.bench.name]
-    texts = prompts.load(prompt_set or base, base=base)
-    owners = material.trajectories.values()
-    if material.arena:
-        rows = [material.arena_rows((), stamp).rows for stamp in STAMPS]
-        wanted = {key for r in rows for key in keys(r[r["asks_judge"].astype(bool)])}
-        return arena_cases(owners, material.responses, wanted, texts)
-    known = [r for r in material.responses if material.bench.task(r.task).reply != "free"]
-    return apm_cases(owners, known, material.bench, texts, variant)
+    """What a judge is asked about a run, with the rubric named or the benchmark's own."""
+    base = material.bench.rubric
+    return material.bench.cases(material, prompts.load(prompt_set or base, base=base), variant)
 
 
 def facts(material: Material, name: str) -> dict[str, Any]:
@@ -115,7 +103,7 @@ def facts(material: Material, name: str) -> dict[str, Any]:
 
 def _note(about: dict[str, Any], found: Sequence[Verdict], judges: int, stale: int) -> str:
     what = ""
-    if about.get("judge", "") == "ideal":
+    if about.get("program"):
         what += f", which {RULES}"
     if judges > 1:
         what += f", one of {judges} judges"

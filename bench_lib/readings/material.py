@@ -6,27 +6,22 @@ earlier selection of the same run has answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from bench_lib import paths
-from bench_lib.asks.dense import densely, is_dense, unscored
-from bench_lib.benches.arena.scores import arena_instances
-from bench_lib.errors import BenchError
+from bench_lib.asks.dense import densely, unscored
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.runs.folder import Run
-from bench_lib.runs.identity import contents
-from bench_lib.schema import Key, Response, Trajectory, Verdict
-from bench_lib.tasks import APM_BENCH, BENCHES, OBSERVED, STREAM_ARENA, Bench
+from bench_lib.schema import Key, Response, Trajectory
+from bench_lib.tasks import OBSERVED, Bench
 
 if TYPE_CHECKING:
     from bench_lib.asks.ask import Ask
-    from bench_lib.evaluate.job import Evaluation
+    from bench_lib.readings.benchmark import Benchmark
     from bench_lib.readings.found import Found
     from bench_lib.readings.judged import Judged
     from bench_lib.score.instances import Instances
@@ -44,23 +39,28 @@ TIMINGS = (
 class Material:
     """A run and its data. `unread` says why the data is not there, empty where it is.
 
+    `generated`, `own` and `data_judge` are what the source says of its data (`schema.Dataset`).
+
     `judge` names whose verdicts count; empty means the judge that judged last. `stamp` says by
     which of its stamps an alert is scored (see `score.arena`).
     """
 
     run: Run
     params: EvalParams
-    bench: Bench = APM_BENCH
+    bench: Benchmark
     trajectories: Mapping[str, Trajectory] = field(default_factory=dict)
     asks: Mapping[Key, tuple[Trajectory, Ask]] = field(default_factory=dict)
     unread: str = ""
+    generated: bool = False
+    own: bool = False
+    data_judge: str = ""
     judge: str = ""
     stamp: str = OBSERVED
 
     @property
-    def arena(self) -> bool:
-        """Whether the run is one of StreamArena, whose questions share a dialogue."""
-        return self.bench is STREAM_ARENA
+    def label(self) -> str:
+        """What the run is called: its own name, else its method's."""
+        return self.params.name or self.params.method
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -96,26 +96,7 @@ class Material:
     @cached_property
     def scored(self) -> Instances:
         """What every score is taken from: a row per ask whose key is known."""
-        from bench_lib.score.instances import instances
-
-        if self.arena:
-            return self.arena_rows(self.judged.verdicts, self.stamp)
-        answered = [r for r in self.responses if self.bench.task(r.task).reply != "free"]
-        answered = [r for r in answered if not is_dense(r.probe)]
-        keys = {r.key for r in answered}
-        # What was not run yet has a row of its own without a record.
-        found = [r for r in answered if r.status != "not_run"]
-        return instances(
-            self.trajectories.values(), found, self.judged.verdicts, bench=self.bench, asked=keys
-        )
-
-    def arena_rows(self, verdicts: Iterable[Verdict], stamp: str) -> Instances:
-        """A row per question of StreamArena, under these verdicts and this stamp of alerts."""
-        keys = {r.key for r in self.responses}
-        found = [r for r in self.responses if r.status != "not_run"]
-        return arena_instances(
-            self.trajectories.values(), found, verdicts, bench=self.bench, stamp=stamp, asked=keys
-        )
+        return self.bench.rows(self, self.judged.verdicts, self.stamp)
 
     @cached_property
     def timed(self) -> Instances:
@@ -136,11 +117,7 @@ class Material:
     @cached_property
     def found(self) -> Found:
         """The score frames, those of a judge among them where it has judged."""
-        from bench_lib.readings.found import ArenaFound, Found
-
-        if self.arena:
-            return ArenaFound.of(self.scored, self.unsupported)
-        return Found.of(self.scored)
+        return self.bench.found(self)
 
     @property
     def unsupported(self) -> tuple[str, ...]:
@@ -231,46 +208,3 @@ def outcome(response: Response) -> str:
     if response.status not in ("ok", "repaired"):
         return response.status
     return {True: "passed", False: "failed", None: "answered"}[response.passed]
-
-
-def gather(evaluation: Evaluation) -> Material:
-    """The material of an evaluation at this moment."""
-    return _material(evaluation.run, evaluation.params, evaluation.data.trajectories)
-
-
-def reread(folder: Path) -> Material:
-    """The material of a run folder; without its data where that cannot be loaded any more."""
-    from bench_lib import sources
-
-    run = Run.at(folder)
-    try:
-        params = EvalParams(**run.params)
-    except TypeError as error:
-        raise BenchError(f"{paths.short(folder)}: made by another version: {error}") from None
-    root = params.data_root
-    if root and not root.startswith("~") and not Path(root).is_absolute():
-        root = str(paths.root() / root)  # the manifest keeps places relative to the project
-    try:
-        data = sources.load(params.source, root, params.backbone)
-        run.check(contents(data.trajectories))
-        return _material(run, params, data.trajectories)
-    except BenchError as error:
-        known = run.manifest().get("facts", {}).get("bench", APM_BENCH.name)
-        bench = next((b for b in BENCHES if b.name == known), APM_BENCH)
-        return Material(run, params, bench, unread=str(error))
-
-
-def _material(run: Run, params: EvalParams, trajectories: Iterable[Trajectory]) -> Material:
-    from bench_lib import sources
-    from bench_lib.asks.free import free_question
-    from bench_lib.asks.selection import asked_by, select
-
-    known = {trajectory.id: trajectory for trajectory in trajectories}
-    chosen = sources.choose(known.values(), params.trajectories)
-    if params.question:
-        asks = free_question(chosen, params.question, params.at)
-    else:
-        asks = select(chosen, params)
-    by_key = {ask.key: (known[name], ask) for name, own in asks.items() for ask in own}
-    bench = asked_by(asks, params)
-    return Material(run, params, bench, trajectories=known, asks=by_key)

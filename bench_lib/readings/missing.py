@@ -78,7 +78,7 @@ def _present(runs: dict[str, Material], method: str, backbone: str) -> str:
     served = backbone.removeprefix("endpoint:").partition("@")[0]
     for label, material in runs.items():
         params = material.params
-        real = not params.source.startswith(("dollhouse", "folder"))
+        real = not (material.generated or material.own)
         whole = not (params.limit or params.tasks or params.trajectories)
         same = params.method == method and served in params.backbone
         if real and whole and same and params.condition == "standard":
@@ -92,7 +92,7 @@ def unjudged(runs: dict[str, Material]) -> list[str]:
     for material in runs.values():
         if material.scored.rows["unjudged"].any():
             name = material.run.folder.name
-            judge = "" if material.params.source.startswith("dollhouse") else (
+            judge = "" if material.data_judge else (
                 " \\\n    -p judge 'endpoint:MODEL@URL'"
             )  # fmt: skip
             commands.append(

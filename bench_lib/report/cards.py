@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from bench_lib.asks.ask import Ask
-from bench_lib.benches.arena import cards
 from bench_lib.readings.material import Material, outcome
 from bench_lib.report.frames import Picture, Shot, last_visible, take
 from bench_lib.report.text import duration, instant
 from bench_lib.report.theme import colour
-from bench_lib.schema import Candidate, Key, Moment, Probe, Response, Trajectory
+from bench_lib.schema import Candidate, Moment, Probe, Response, Trajectory
 from bench_lib.tasks import Task, task_of
 
 if TYPE_CHECKING:
@@ -70,64 +69,16 @@ class Card:
         return max(0, len(self.response.raw_text) - RAW_LIMIT) if self.response else 0
 
 
-Wanted = Callable[[Response, Task], bool]
-CHOICES: tuple[tuple[str, Wanted], ...] = (
-    ("A right answer", lambda r, t: not t.adaptive and r.passed is True),
-    ("A wrong answer", lambda r, t: not t.adaptive and r.passed is False and _read(r)),
-    ("A moment to speak, met", lambda r, t: r.polarity == "positive" and r.passed is True),
-    ("A moment to speak, missed", lambda r, t: r.polarity == "positive" and _failed(r)),
-    ("A moment for silence, kept", lambda r, t: r.polarity == "negative" and r.passed is True),
-    ("A moment for silence, broken", lambda r, t: r.polarity == "negative" and _failed(r)),
-    ("A reply that could not be parsed", lambda r, t: r.status == "unparsed"),
-    ("A free question", lambda r, t: t.reply == "free" and _read(r)),
-    ("A refusal", lambda r, t: r.status == "refused"),
-    ("An error", lambda r, t: r.status == "error"),
-)
-"""What the cards show, one of each where it occurs: the first in task order, then by name."""
-
-
-def _read(response: Response) -> bool:
-    return response.status in ("ok", "repaired")
-
-
-def _failed(response: Response) -> bool:
-    return response.passed is False and _read(response)
-
-
-def chosen(material: Material) -> list[tuple[str, Response]]:
-    """The asks that become cards, and why; no ask twice."""
-    if material.arena:
-        return cards.chosen(material)
-    order = {task.code: i for i, task in enumerate(material.bench.tasks)}
-    ranked = sorted(
-        material.responses,
-        key=lambda r: (order.get(r.task, 99), r.key),
-    )
-    found: list[tuple[str, Response]] = []
-    used: set[Key] = set()
-    for why, wanted in CHOICES:
-        for response in ranked:
-            if response.key not in used and wanted(response, material.bench.task(response.task)):
-                found.append((why, response))
-                used.add(response.key)
-                break
-    return found
-
-
 def replies(material: Material) -> list[Card]:
     """Cards of a few asks with their replies."""
-    made = [_card(material, why, response) for why, response in chosen(material)]
-    if material.arena:
-        known = cards.outcomes(material)
-        made = [replace(card, outcome=_arena_outcome(card, known)) for card in made]
-    return _pictured(made)
-
-
-def _arena_outcome(card: Card, known: Mapping[Key, str]) -> str:
-    response = card.response
-    if response is None:
-        return card.outcome
-    return known.get(response.key, card.outcome)
+    known = material.bench.outcomes_by_key(material)
+    made = [_card(material, why, response) for why, response in material.bench.picked(material)]
+    named = [
+        replace(card, outcome=known.get(card.response.key, card.outcome))
+        for card in made
+        if card.response
+    ]
+    return _pictured(named)
 
 
 def _pictured(made: list[Card]) -> list[Card]:

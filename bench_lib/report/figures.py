@@ -15,12 +15,8 @@ from bench_lib.report.theme import INK, KINDS, MUTED, Figure, colour, draw, hour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-from typing import Any
 
-from bench_lib.readings.material import Material
 from bench_lib.report import figures as drawn
-from bench_lib.report import tables
-from bench_lib.report.theme import Figure
 
 SMALL = (4.2, 3.1)
 """Inches of a figure of which three stand side by side."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_lib import paths
-from bench_lib.readings.found import ArenaFound, Found
+from bench_lib.readings.found import Found
 from bench_lib.readings.material import MISSING, Material
 from bench_lib.report import tables
 from bench_lib.report.score_table import why_missing
@@ -16,7 +16,6 @@ from bench_lib.report.spans import busy_s, spans
 from bench_lib.report.text import DASH, duration, plural, size
 from bench_lib.report.theme import colour
 from bench_lib.runs.folder import RETRIED
-from bench_lib.tasks import AR
 
 INPUT = {
     "incremental": "incremental: every clip is taken in once",
@@ -138,7 +137,8 @@ def tiles(material: Material) -> list[Tile]:
     done = sum(r.status not in MISSING for r in material.responses)
     made = [Tile("replies", f"{done:,}", f"of {plural(len(material.responses), 'ask')}")]
     made += scores(material)
-    return [*made, _largest(material) if material.arena else _peak(material), _wait(material)]
+    alone = material.bench.dialogue == "shared"
+    return [*made, _largest(material) if alone else _peak(material), _wait(material)]
 
 
 def scores(material: Material) -> list[Tile]:
@@ -152,9 +152,8 @@ def _score(found: Found, capability: str) -> Tile:
     line = found.headline(capability)
     if math.isnan(line["value"]):
         return Tile(capability, DASH, why_missing(line), colour(capability))
-    what = "pooled decision balanced accuracy" if capability == AR else "mean accuracy of its tasks"
-    what = "accuracy" if isinstance(found, ArenaFound) else what
-    below = f"{what}, n {line['n']:,}, {plural(line['clusters'], 'trajectory', 'trajectories')}"
+    groups = plural(line["clusters"], "trajectory", "trajectories")
+    below = f"{found.measured(capability)}, n {line['n']:,}, {groups}"
     return Tile(capability, f"{line['value']:.2f} %", below, colour(capability))
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from bench_lib.report import cards as cards_of
-from bench_lib.report.frames import Picture
 from bench_lib.report.tables import Table
 from bench_lib.report.theme import COLOURS, Figure
 
@@ -39,12 +37,12 @@ def figures(made: Sequence[Figure]) -> Fragment:
     return _fragment("figures: " + ", ".join(f.title for f in made), "figures", made=made)
 
 
-def cards(made: Sequence[cards_of.Card]) -> Fragment:
+def cards(made: Sequence[Any]) -> Fragment:
     """Cards for a notebook."""
     return _fragment(f"{len(made)} cards", "cards", made=made)
 
 
-def strip(made: Sequence[Picture]) -> Fragment:
+def strip(made: Sequence[Any]) -> Fragment:
     """A row of frames for a notebook."""
     return _fragment(f"{len(made)} frames", "strip", made=made)
 

@@ -28,6 +28,14 @@ class Listing:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """A table that a page opens on demand."""
+
+    title: str
+    table: Table
+
+
+@dataclass(frozen=True)
 class Cards:
     """Single asks up close."""
 
@@ -47,7 +55,7 @@ class Exchange:
     failed: bool = False
 
 
-Piece = Table | Figure | Listing | Cards | Exchange | Sequence[Figure]
+Piece = Table | Figure | Listing | Folded | Cards | Exchange | Sequence[Figure]
 """What a section holds; figures in a sequence stand side by side."""
 
 
@@ -73,7 +81,8 @@ class Section:
     @property
     def tables(self) -> list[Table]:
         """The tables among the pieces, without those that have nothing to show."""
-        return [p for p in self.pieces if isinstance(p, Table) and not p.absent]
+        unfolded = (p.table if isinstance(p, Folded) else p for p in self.pieces)
+        return [p for p in unfolded if isinstance(p, Table) and not p.absent]
 
     def _repr_html_(self) -> str:
         return str(template("section.html").render(section=self))
@@ -127,6 +136,8 @@ def _block(piece: Piece) -> tuple[str, Any]:
         return "table", piece
     if isinstance(piece, Listing):
         return "listing", piece
+    if isinstance(piece, Folded):
+        return "folded", piece
     if isinstance(piece, Cards):
         return "cards", piece.made
     if isinstance(piece, Exchange):

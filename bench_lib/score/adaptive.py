@@ -19,6 +19,8 @@ from bench_lib.score.table import line, table
 
 POLARITIES = ("positive", "negative")
 POOLED = "All tasks, pooled"
+DECISIONS = "Decisions, pooled"
+"""The group of the pooled decisions where scores of several kinds stand side by side."""
 AVERAGE = "Mean of tasks"
 PERCENT = scaled(macro, 100)
 

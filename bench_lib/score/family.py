@@ -45,9 +45,9 @@ def families(model: str) -> frozenset[str]:
 def akin(judge: str, judged: str) -> str:
     """What judge and judged model have in common: a family, or being one model; else empty.
 
-    The ideal observer is a program that compares sentences; it prefers nobody.
+    A judge that is a program has no family; nobody asks this of it.
     """
-    if judge.startswith("ideal") or not judged or judged == "none":
+    if not judged or judged == "none":
         return ""
     both = sorted(families(judge) & families(judged))
     if both:

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -28,12 +29,12 @@ def available() -> tuple[str, ...]:
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED))
 
 
-def load(name: str, data_root: str = "", model: str = "") -> Dataset:
+def load(name: str, data_root: str = "", program: bool | None = None) -> Dataset:
     """Load and check a source.
 
     `NAME-VARIANT` passes the variant on (`dollhouse-small`), `NAME?KNOB=VALUE&KNOB=VALUE` knobs.
-    `model` is who will look at it (a `backbone` parameter): a source may define `shown_to(model)`,
-    the knobs it then has where its name gives no others.
+    `program` says whether the ideal observer will look at it or a model will; a source may define
+    `shown_to(program)`, the knobs it then has where its name gives no others.
     """
     from bench_lib.sources.check import check
 
@@ -45,12 +46,12 @@ def load(name: str, data_root: str = "", model: str = "") -> Dataset:
     if variant and "variant" not in inspect.signature(module.load).parameters:
         raise BenchError(f"unknown source {name!r}: {base} has no variants")
     knobs: dict[str, Any] = _knobs(name, asked, getattr(module, "KNOBS", {}))
-    if model and hasattr(module, "shown_to"):
-        knobs = {**module.shown_to(model), **knobs}
+    if program is not None and hasattr(module, "shown_to"):
+        knobs = {**module.shown_to(program), **knobs}
     given = (data_root, variant) if variant else (data_root,)
     found: Dataset = module.load(*given, **knobs)
     trajectories, problems = check(found.trajectories)
-    return Dataset(trajectories, (*found.problems, *problems), found.note, found.taken)
+    return replace(found, trajectories=trajectories, problems=(*found.problems, *problems))
 
 
 def _knobs(name: str, asked: str, known: Mapping[str, str]) -> dict[str, str]:

@@ -47,12 +47,12 @@ def load(data_root: str = "", variant: str = "default", **knobs: object) -> Data
     note = "generated household: answers are exact by design"
     if chosen.look.strip:
         note += "; frames carry the code strip that the ideal observer reads"
-    return Dataset(tuple(trajectories), (), note)
+    return Dataset(tuple(trajectories), (), note, generated=True, judge="ideal")
 
 
-def shown_to(model: str) -> dict[str, Any]:
-    """The code strip is drawn for the ideal observer alone, here or behind an endpoint."""
-    return {"strip": model == "ideal" or model.startswith("endpoint:ideal@")}
+def shown_to(program: bool) -> dict[str, Any]:
+    """The code strip is drawn for the ideal observer alone."""
+    return {"strip": program}
 
 
 def recorded(file: str) -> str:

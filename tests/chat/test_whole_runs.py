@@ -14,11 +14,11 @@ import pytest
 from scripted_server import Exchange, Server
 from test_robustness import HTML, PASSING
 
-from bench_lib import report
+from bench_lib.evaluate import page as evaluation_page
 from bench_lib.evaluate import page as render
+from bench_lib.evaluate import reading
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
-from bench_lib.readings import material
 from bench_lib.schema import Response
 
 QUICK = {"backoff_s": 0.001, "timeout_s": 20.0, "max_wait_s": 0.5, "retries": 3, "concurrency": 4}
@@ -86,7 +86,7 @@ def check_whole(job: Evaluation, whole: dict, handler: Counting) -> None:
     kept = [r for r in job.run.read("responses") if r["status"] not in ("error", "not_run")]
     assert len(kept) == len({Response.model_validate(r).key for r in kept}) == len(whole)
     assert set(handler.answered.values()) == {1}, "an answered request was sent again"
-    render.save(material.gather(job))
+    render.save(reading.gather(job))
 
 
 @pytest.mark.parametrize("name", [n for n in PASSING if n != "hangs up"])
@@ -121,7 +121,7 @@ def test_what_does_not_pass_ends_in_statuses_and_is_asked_again(
         assert found["error"] > 0
         assert sum(found.values()) == len(whole)
         assert all(r.error for r in broken.responses() if r.status == "error")
-        page = render.page(material.gather(broken))
+        page = render.of(reading.gather(broken)).html
         assert f"{found['error']:,} of {len(whole):,} asks ended in an error" in page
         handler.fault = lambda e, n: None
         job = evaluated(server, outputs)
@@ -199,7 +199,7 @@ def test_no_key_is_in_anything_a_run_writes(
     with Server(Counting(echo)) as server:
         job = evaluated(server, outputs, key_env="TEST_RUN_KEY")
         assert server.headers[0]["Authorization"] == f"Bearer {key}"
-        render.save(material.gather(job))
+        render.save(reading.gather(job))
         judging = Judging.open(JudgeParams(run=job.run.folder.name))
         judging.execute(progress=False)
         judge_page.write(judging)
@@ -236,7 +236,7 @@ def test_the_home_folder_is_written_as_a_tilde(
         params = replace(params, backbone=f"endpoint:toy@{server.url}")
         job = Evaluation.open(params)
         job.execute(progress=False)
-        print(report.write(job), repr(report.write(job)), job.params.changed())
+        print(evaluation_page.write(job), repr(evaluation_page.write(job)), job.params.changed())
     files = [p for p in (home / "work").rglob("*") if p.is_file()]
     assert len(files) > 4
     for path in files:

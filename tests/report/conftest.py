@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from devtools import Browser
 
+from bench_lib import benches
 from bench_lib.asks.ask import Ask
 from bench_lib.evaluate import page
 from bench_lib.params.evaluate import EvalParams
@@ -258,7 +259,8 @@ def made(
         for record in session_records(owner, holds):
             run.append("sessions", record)
     run.close()
-    return Material(run, asked, trajectories={owner.id: owner for owner in owners}, asks=asks)
+    known = {owner.id: owner for owner in owners}
+    return Material(run, asked, benches.find("apm"), known, asks)
 
 
 @pytest.fixture

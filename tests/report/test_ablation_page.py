@@ -95,7 +95,7 @@ def test_a_complete_run_prints_nothing(made: Ablation, build: Build) -> None:
     assert unfinished, "the made run has errors, which the same command tries again"
     clean = build(1, seed=99, change=lambda r: None if r.status in ("error", "refused") else r)
     asks = {key: ask for key, ask in clean.asks.items() if key in clean.run.responses()}
-    whole = Material(clean.run, clean.params, trajectories=clean.trajectories, asks=asks)
+    whole = Material(clean.run, clean.params, clean.bench, clean.trajectories, asks)
     job = Ablation(made.params, {("one", "standard"): clean.params}, {("one", "standard"): whole})
     assert job.missing == []
 

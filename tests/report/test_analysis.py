@@ -15,7 +15,6 @@ from bench_lib import paths
 from bench_lib.compare.job import marks
 from bench_lib.evaluate import page as render
 from bench_lib.judge import page
-from bench_lib.readings import material as data
 from bench_lib.readings.material import Material
 from bench_lib.report import analysis, analysis_tables, moment_tables
 from bench_lib.report.caveats import caveats
@@ -26,8 +25,8 @@ Build = Callable[..., Material]
 
 def again(material: Material) -> Material:
     """The same run, read anew."""
-    own = {n: getattr(material, n) for n in ("run", "params", "trajectories", "asks")}
-    return data.Material(**own)
+    own = {n: getattr(material, n) for n in ("run", "params", "bench", "trajectories", "asks")}
+    return Material(**own)
 
 
 def metrics(material: Material) -> dict[str, Any]:
@@ -100,13 +99,13 @@ def test_unreadable_replies_by_history_are_counted(build: Build) -> None:
 
 def test_without_data_each_analysis_says_why(build: Build) -> None:
     whole = build(1)
-    material = Material(whole.run, whole.params, unread="the disk is gone")
+    material = Material(whole.run, whole.params, whole.bench, unread="the disk is gone")
     assert all(t.absent for t in (*analysis.of(material)[:3], analysis_tables.baselines(material)))
     assert analysis.format_failures(material).absent
     empty = build(1, answered=0.0, seed=5)
     assert analysis_tables.splits(empty).rows
     assert not moment_tables.placements(empty).rows
-    render.page(empty)
+    assert render.of(empty).html
 
 
 def test_the_judges_part_survives_a_new_report(build: Build) -> None:

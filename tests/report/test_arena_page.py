@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 from devtools import Browser
 
-from bench_lib import report
 from bench_lib.ablate import page as ablation_page
 from bench_lib.ablate import single
 from bench_lib.ablate.job import Ablation
-from bench_lib.arena import explorer, trace_page
+from bench_lib.arena import explorer
+from bench_lib.arena import page as arena_page
 from bench_lib.arena.job import Arena
-from bench_lib.arena.trace_data import Story
-from bench_lib.benches.arena import acts, tables
-from bench_lib.benches.arena import page as arena_page
+from bench_lib.benches.arena import acts, story_page, tables
+from bench_lib.benches.arena.story import Story
 from bench_lib.compare.job import Comparison
 from bench_lib.dollhouse.world import library
 from bench_lib.errors import BenchError
+from bench_lib.evaluate import page as evaluation_page
 from bench_lib.evaluate import page as render
+from bench_lib.evaluate import reading
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.judge import page as judge_page
 from bench_lib.judge.job import Judging
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.params.readings import AblationParams, ArenaParams, CompareParams, JudgeParams
-from bench_lib.readings import material as data
 from bench_lib.readings.material import Material
 from bench_lib.report.tables import Table
 from bench_lib.streammind import trace
@@ -111,7 +111,7 @@ def test_each_question_has_one_outcome(made: Arena) -> None:
 def test_an_unjudged_run_has_bounds_and_a_command(made: Arena, outputs: Path) -> None:
     job = Evaluation.open(EvalParams(method="offline_mllm", backbone="ideal", source=SOURCE))
     job.execute(progress=False)
-    page = report.write(job).read_text()
+    page = evaluation_page.write(job).read_text()
     found = json.loads((job.run.folder / "metrics.json").read_text())["capabilities"]
     rtp = next(row for row in found if row["group"] == "RTP")
     assert (rtp["value"], rtp["bound_low"], rtp["bound_high"]) == (None, 0.0, 100.0)
@@ -128,7 +128,7 @@ def test_an_unjudged_run_has_bounds_and_a_command(made: Arena, outputs: Path) ->
     whole = judge_page.path(judging).read_text()
     assert "Gated" not in whole
     assert "Verdicts by capability" in whole
-    assert not data.reread(job.run.folder).scored.rows["unjudged"].any()
+    assert not reading.reread(job.run.folder).scored.rows["unjudged"].any()
 
 
 def test_the_stamp_that_counts_can_be_chosen(made: Arena) -> None:
@@ -178,7 +178,7 @@ def test_the_page_of_08_in_a_browser(page: str, browser: Browser, tmp_path: Path
 
 def test_the_report_of_03_is_about_streamarena(made: Arena, browser: Browser, tmp_path: Path):
     for material in made.materials.values():
-        whole = render.page(material)
+        whole = render.of(material).html
         for word in ("Gated judge", "INTERVENE", "Multiple choice", "polarity"):
             assert word not in whole
         (tmp_path / "one.html").write_text(whole)
@@ -253,8 +253,8 @@ def test_the_explorer_steps_through_the_calls(made: Arena) -> None:
 
 def test_a_run_without_calls_says_so(made: Arena) -> None:
     job = Arena(made.params, materials={"offline_mllm": made.materials["offline_mllm"]})
-    assert trace_page.sections(job) == []
-    assert "kept" in trace_page.memory(job).absent
+    assert story_page.sections(job) == []
+    assert "kept" in story_page.memory(job).absent
 
 
 def test_unknown_names_are_refused(made: Arena) -> None:
@@ -262,7 +262,7 @@ def test_unknown_names_are_refused(made: Arena) -> None:
         params = ArenaParams(source=SOURCE, systems=SYSTEMS, **{name: value})
         job = Arena(params, materials=made.materials)
         with pytest.raises(BenchError):
-            trace_page.mission(job)
+            story_page.mission(job)
     with pytest.raises(BenchError):
         ArenaParams(stamp="seen")
 

@@ -157,7 +157,7 @@ def test_mixed_revisions_are_flagged(build: Build) -> None:
 
 def again(material: Material) -> Material:
     return Material(
-        material.run, material.params, trajectories=material.trajectories, asks=material.asks
+        material.run, material.params, material.bench, material.trajectories, material.asks
     )
 
 

@@ -9,9 +9,9 @@ import nbformat
 from nbconvert import HTMLExporter
 
 from bench_lib.evaluate import page as render
-from bench_lib.report import cards, theme
+from bench_lib.report import cards, kit, theme
 from bench_lib.report.figures import memory_figures
-from bench_lib.report.kit import cards, figures
+from bench_lib.report.kit import figures
 from bench_lib.schema import Response
 
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
@@ -62,7 +62,7 @@ def test_the_browser_would_notice_an_empty_figure(browser, tmp_path):
 def test_no_page_is_wider_than_its_window(build, browser, tmp_path):
     long = "x" * 400
     material = build(facts={"source_note": long, "quarantined": [long]}, name=long[:120])
-    page = render.page(material)
+    page = render.of(material).html
     for width in (390, 768, 1200):
         shown(browser, page, tmp_path, width)
         assert browser.value("document.documentElement.scrollWidth") <= width
@@ -126,7 +126,7 @@ def poisoned(build):
 
 
 def test_hostile_text_is_shown_and_never_runs(build, browser, tmp_path):
-    page = render.page(poisoned(build))
+    page = render.of(poisoned(build)).html
     shown(browser, page, tmp_path)
     assert browser.value("window.ran === undefined")
     assert browser.value("document.scripts.length") == 0
@@ -166,7 +166,7 @@ def test_fragments_carry_their_own_style(full, browser, tmp_path):
 
 def test_names_of_facts_keep_their_words_whole_in_a_notebook(full, browser, tmp_path):
     """Notebooks lay out lists of terms in a way of their own, which must not reach ours."""
-    page = cards(cards.replies(full))._repr_html_()
+    page = kit.cards(cards.replies(full))._repr_html_()
     output = nbformat.v4.new_output("display_data", {"text/html": page})
     cell = nbformat.v4.new_code_cell("", outputs=[output])
     notebook = nbformat.v4.new_notebook(cells=[cell])

@@ -32,14 +32,14 @@ def failed(record: Response) -> Response:
 def test_half_of_a_run(build):
     material = build(answered=0.5)
     lost = sum(r.status in ("error", "refused") for r in material.responses)
-    assert f"{66 - lost} asks of 132 answered, not complete" in render.page(material)
+    assert f"{66 - lost} asks of 132 answered, not complete" in render.of(material).html
     assert any("66 of 132 asks not asked yet" in text for text in said(material))
     assert all(len(c) == len(score_table.COLUMNS) for c in score_cells(material))
 
 
 def test_nothing_answered_gives_dashes_with_reasons_and_no_zero(build):
     material = build(answered=0.0)
-    page = render.page(material)
+    page = render.of(material).html
     for cells in score_cells(material):
         assert cells[2].text == DASH
         assert cells[2].why
@@ -57,7 +57,7 @@ def test_a_run_in_which_everything_failed(build):
     graver = [c for c in caveats.caveats(material) if c.grave]
     assert any("132 of 132 asks ended in an error" in c.text for c in graver)
     assert any("132 x RuntimeError: no memory" in c.details for c in graver)
-    assert render.page(material).count("An error") == 1
+    assert render.of(material).html.count("An error") == 1
 
 
 def test_one_task_only(build):
@@ -97,7 +97,7 @@ def test_many_clips_become_a_picture_of_dots(build):
 
 
 def test_the_same_run_gives_the_same_page(full, full_page):
-    again = render.page(replace(full))
+    again = render.of(replace(full)).html
     folder = re.compile(r"<code>[^<]*</code>")  # places are told by the environment of the moment
     assert folder.sub("", again) == folder.sub("", full_page)
 
@@ -111,7 +111,7 @@ def test_an_earlier_wider_selection_stays_in_the_report(full):
 
 def test_without_its_data_a_report_says_so(full):
     material = replace(full, asks={}, trajectories={}, unread="data_root 'x' is no folder")
-    page = render.page(material)
+    page = render.of(material).html
     assert "data_root &#39;x&#39; is no folder" in page
     assert "No scores: the source could not be read." in page
     assert "The question is not at hand" in page

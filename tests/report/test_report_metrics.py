@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bench_lib import report
+from bench_lib.evaluate import page as evaluation_page
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.score import adaptive
@@ -14,7 +14,7 @@ from bench_lib.score import adaptive
 def test_the_scores_of_a_run_lie_beside_its_records(outputs: Path) -> None:
     job = Evaluation.open(EvalParams(method="null", source="dollhouse-small"))
     job.execute(progress=False)
-    report.write(job)
+    evaluation_page.write(job)
 
     def strict(name: str) -> float:
         raise AssertionError(f"{name} is not JSON")

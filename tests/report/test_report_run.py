@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from bench_lib import report
+from bench_lib import __main__ as command_line
 from bench_lib.errors import BenchError
+from bench_lib.evaluate import page as evaluation_page
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
-from bench_lib.report import __main__ as command_line
 from bench_lib.report import cards, frames, timeline
 from bench_lib.report.frames import GRID_FPS, Shot
 from bench_lib.runs.folder import find_run
@@ -52,12 +52,12 @@ def pictures_of(page):
 
 
 def test_a_report_before_and_after_a_run(job, outputs):
-    before = report.write(job)
+    before = evaluation_page.write(job)
     assert before == outputs / f"{job.run.folder.name}.html"
     assert "0 asks of 4 answered, not complete" in before.read_text()
     assert "No ask has a reply to show yet" in before.read_text()
     job.execute(progress=False)
-    assert report.write(job) == before
+    assert evaluation_page.write(job) == before
     page = before.read_text()
     assert "4 asks of 4 answered, complete" in page
     assert len(re.findall('<article class="card"', page)) == 3
@@ -67,20 +67,20 @@ def test_a_report_before_and_after_a_run(job, outputs):
 
 def test_a_report_written_again_from_the_folder_is_the_same(job, outputs, capsys):
     job.execute(progress=False)
-    first = report.write(job).read_text()
+    first = evaluation_page.write(job).read_text()
     for name in ("latest", "03_eval"):
         (outputs / f"{job.run.folder.name}.html").unlink()
-        assert command_line.main([name]) == 0
+        assert command_line.main(["report", name]) == 0
         assert capsys.readouterr().out.strip().endswith(f"{job.run.folder.name}.html")
         assert (outputs / f"{job.run.folder.name}.html").read_text() == first
 
 
 def test_where_writes_only_what_is_missing(job, outputs, capsys):
     path = outputs / f"{job.run.folder.name}.html"
-    assert command_line.main(["latest", "--where"]) == 0
+    assert command_line.main(["report", "latest", "--where"]) == 0
     assert path.exists()
     path.write_text("kept")
-    assert command_line.main(["latest", "--where"]) == 0
+    assert command_line.main(["report", "latest", "--where"]) == 0
     assert path.read_text() == "kept"
     assert str(path) in capsys.readouterr().out
 
@@ -90,7 +90,7 @@ def test_data_that_is_gone_costs_questions_and_scores_not_the_report(job, output
     manifest = json.loads((job.run.folder / "manifest.json").read_text())
     manifest["processes"][-1]["params"]["data_root"] = "/nowhere/at/all"
     (job.run.folder / "manifest.json").write_text(json.dumps(manifest))
-    assert command_line.main(["latest"]) == 0
+    assert command_line.main(["report", "latest"]) == 0
     page = (outputs / f"{job.run.folder.name}.html").read_text()
     assert "The source could not be read again" in page
     assert "no folder" in page
@@ -100,7 +100,7 @@ def test_unknown_and_ambiguous_runs_are_one_line(job, outputs, capsys):
     (outputs / "runs" / "03_eval-other").mkdir()
     (outputs / "runs" / "03_eval-other" / "manifest.json").write_text("{}")
     for name, wanted in (("03_evil", "did you mean"), ("03_eval-", "begins 2 runs")):
-        assert command_line.main([name]) == 1
+        assert command_line.main(["report", name]) == 1
         told = capsys.readouterr().err
         assert wanted in told
         assert told.count("\n") == 1
@@ -119,11 +119,11 @@ def test_every_shard_reports_the_whole_run(home, outputs):
         given = {"method": "null", "source": "folder", "data_root": str(home)}
         one = Evaluation.open(EvalParams(**given, shard="1/2"))
         one.execute(progress=False)
-        assert "4 asks of 8 answered, not complete" in report.write(one).read_text()
+        assert "4 asks of 8 answered, not complete" in evaluation_page.write(one).read_text()
         two = Evaluation.open(EvalParams(**given, shard="2/2"))
         two.execute(progress=False)
-        assert report.write(two) == report.write(one)
-        assert "8 asks of 8 answered, complete" in report.write(one).read_text()
+        assert evaluation_page.write(two) == evaluation_page.write(one)
+        assert "8 asks of 8 answered, complete" in evaluation_page.write(one).read_text()
     finally:
         shutil.rmtree(home / "week2")
 
@@ -133,7 +133,7 @@ def test_a_free_question_has_an_answer_and_no_score(home, outputs):
         EvalParams(method="null", source="folder", data_root=str(home), question="What is there?")
     )
     job.execute(progress=False)
-    page = report.write(job).read_text()
+    page = evaluation_page.write(job).read_text()
     assert "No scores: what was asked has no key." in page
     assert "A free question" in page
     assert "What is there?" in page
@@ -143,11 +143,11 @@ def test_what_notebooks_show(job):
     job.execute(progress=False)
     for _ in range(2):  # a submodule of the same name would replace a function at its first use
         for show in (
-            report.scores,
-            report.statuses,
-            report.show_figures,
-            report.replies,
-            report.costs,
+            evaluation_page.scores,
+            evaluation_page.outcomes,
+            evaluation_page.remembering,
+            evaluation_page.replies,
+            evaluation_page.answering,
         ):
             fragment = show(job)
             assert fragment._repr_html_().count('<div class="bench fragment">') >= 1

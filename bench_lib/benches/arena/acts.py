@@ -19,6 +19,8 @@ from bench_lib.score.instances import Instances
 from bench_lib.score.timing import ALERT_TIMINGS
 
 LOOP, NO_LOOP = "searches offered", "no searches, scored"
+TOOLS = "A right answer without a search was known, or guessed."
+TIMING = "The first alert decides, whatever follows it."
 
 
 def tools(runs: Runs) -> Table:

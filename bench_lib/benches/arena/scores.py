@@ -14,16 +14,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from bench_lib.errors import BenchError
+from bench_lib.readings.found import Found
+from bench_lib.readings.found import line as line_of
 from bench_lib.schema import SCORABLE, Candidate, Key, Response, Trajectory, Verdict
 from bench_lib.score.cells import Cells, macro, scaled
 from bench_lib.score.instances import Instances
 from bench_lib.score.stats import Estimate, estimate
 from bench_lib.score.strata import NAMES
-from bench_lib.score.table import line, table
+from bench_lib.score.table import line, records, table
 from bench_lib.score.timing import alert_timing
 from bench_lib.tasks import OBSERVED, REACTIVE, STAMPS, WINDOW, Bench, Window
 
@@ -215,3 +219,29 @@ def _accuracy(name: str, own: pd.DataFrame, how: str) -> dict[str, object]:
 
 def _cells(rows: pd.DataFrame) -> Cells:
     return Cells.of(rows.assign(part="all"), "value", "part", names=["all"])
+
+
+@dataclass(frozen=True)
+class ArenaFound(Found):
+    """The scores of a StreamArena run: a row per capability, and the reactive ones pooled.
+
+    Its tasks are its capabilities, and it has neither decisions nor a gate.
+    """
+
+    def metrics(self) -> dict[str, list[dict[str, Any]]]:
+        """The frame as strict JSON."""
+        return {"capabilities": records(self.capabilities)}
+
+    def measured(self, capability: str) -> str:
+        """See `Found.measured`."""
+        return "accuracy"
+
+    def headline(self, capability: str) -> pd.Series:
+        """The line of a capability."""
+        return line_of(self.capabilities, capability)
+
+
+def found(data: Instances, unsupported: tuple[str, ...] = ()) -> ArenaFound:
+    """From the rows of a run; `unsupported` tasks are N/A whatever their records say."""
+    scores = arena_scores(data, unsupported)
+    return ArenaFound(data.bench, scores, scores, table(()), table(()))

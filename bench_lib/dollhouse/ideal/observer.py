@@ -40,6 +40,8 @@ class IdealChat(Chat):
         delay_s: Seconds that each call takes at least.
     """
 
+    program = True
+
     caveat = (
         "the ideal observer answers: it perceives perfectly what it is shown, so scores measure "
         "what memory and policy let through, and no model"

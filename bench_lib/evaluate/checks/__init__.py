@@ -71,7 +71,6 @@ def show(outcomes: Sequence[Outcome]) -> Fragment:
 
 
 def _table(title: str, columns: tuple[str, ...], rows: Sequence[Sequence[str]]) -> Fragment:
-    from bench_lib.evaluate import page
     from bench_lib.report.kit import table
     from bench_lib.report.tables import Cell, Row, Table
 

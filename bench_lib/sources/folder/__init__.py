@@ -63,7 +63,7 @@ def load(data_root: str, *, encoding: str = KNOBS["encoding"]) -> Dataset:
             problems.append(Problem(paths.short(home), "folder", "files", "", reason))
     if not trajectories:
         raise BenchError(_nothing(root, found, problems))
-    return Dataset(tuple(trajectories), tuple(problems), taken=tuple(taken))
+    return Dataset(tuple(trajectories), tuple(problems), taken=tuple(taken), own=True)
 
 
 def _nothing(root: Path, found: listing.Listing, problems: list[Problem]) -> str:

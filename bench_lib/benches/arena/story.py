@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from bench_lib.arena.job import Arena
 from bench_lib.errors import BenchError, nearest
 from bench_lib.readings.material import Material
 from bench_lib.report.frames import Picture, Shot, take
@@ -46,23 +45,19 @@ class Story:
     absent: str = ""
 
     @classmethod
-    def of(cls, job: Arena) -> Story:
-        """The video and question that the parameters choose, else the first ones.
+    def of(cls, material: Material, label: str, trajectory: str = "", question: str = "") -> Story:
+        """The video and question that are named, else the first ones that were kept.
 
         Raises:
-            BenchError: the run, the trajectory or the question is not there.
+            BenchError: the trajectory or the question is not there.
         """
-        label = job.explored
-        if not label:
-            return cls(absent="No run here has kept the calls of an agent's workers.")
-        material = job.materials[label]
         known = trace.traced(material.run)
         if not known:
             return cls(label, absent=f"{label} has kept no calls: no walk of a video is over yet.")
-        name = job.params.trajectory or known[0]
+        name = trajectory or known[0]
         if name not in known:
             raise BenchError(f"no calls are kept of trajectory {name!r}; {nearest(name, known)}")
-        return cls(label, material, material.trajectories[name], job.params.question)
+        return cls(label, material, material.trajectories[name], question)
 
     @property
     def there(self) -> tuple[Material, Trajectory]:

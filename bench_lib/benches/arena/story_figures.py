@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from bench_lib.arena.trace_data import Story
+from bench_lib.benches.arena.story import Story
 from bench_lib.report.text import clipped, duration, plural
 from bench_lib.report.theme import INK, MUTED, Figure, colour, draw, hours_or_less, tint
 from bench_lib.streammind.bank import Entity, Relation

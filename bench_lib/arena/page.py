@@ -1,23 +1,20 @@
-"""08_streamarena as sections; and the report that 03_eval writes about a StreamArena run."""
+"""08_streamarena as sections: in the notebook one by one, in the report one below the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from bench_lib import paths
-from bench_lib.arena import trace_page
-from bench_lib.arena.job import Arena, alone
-from bench_lib.benches.arena import acts
+from bench_lib.arena.job import Arena
+from bench_lib.benches.arena import acts, story_page
 from bench_lib.benches.arena import figures as drawn
 from bench_lib.benches.arena import tables as tables_of
+from bench_lib.benches.arena.story import Story
 from bench_lib.readings import missing
-from bench_lib.readings.material import MISSING, Material
-from bench_lib.report import cards as cards_of
-from bench_lib.report import exports, header, tables
-from bench_lib.report import figures as common
+from bench_lib.readings.material import MISSING
+from bench_lib.report import exports
 from bench_lib.report.caveats import Caveat, caveats
-from bench_lib.report.command import command, record_files
-from bench_lib.report.sections import Cards, Listing, Page, Piece, Section, section
+from bench_lib.report.sections import Listing, Page, Piece, Section, section
 from bench_lib.report.tables import Cell, Row, Table
 from bench_lib.report.text import plural
 
@@ -63,13 +60,13 @@ def strata(job: Arena) -> Iterator[Piece]:
     yield tables_of.strata(job.materials)
 
 
-@section("Tools", "A right answer without a search was known, or guessed.")
+@section("Tools", acts.TOOLS)
 def tools(job: Arena) -> Iterator[Piece]:
     """Tool accuracy and use."""
     yield acts.tools(job.materials)
 
 
-@section("Proactive timing", "The first alert decides, whatever follows it.")
+@section("Proactive timing", acts.TIMING)
 def timing(job: Arena) -> Iterator[Piece]:
     """Counts, then each run's cases."""
     yield acts.timings(job.materials)
@@ -83,6 +80,25 @@ def timing(job: Arena) -> Iterator[Piece]:
 def latency(job: Arena) -> Iterator[Piece]:
     """Waits by run and capability."""
     yield acts.latency(job.materials)
+
+
+def memory(job: Arena) -> Section:
+    """What the agent remembered."""
+    return _told(job, story_page.memory)
+
+
+def mission(job: Arena) -> Section:
+    """What one question set off."""
+    return _told(job, story_page.mission)
+
+
+def workers(job: Arena) -> Section:
+    """What each worker saw."""
+    return _told(job, story_page.workers)
+
+
+def _told(job: Arena, tell: Callable[[Story], Section]) -> Section:
+    return tell(Story(absent=job.absent) if job.absent else job.story)
 
 
 def told(job: Arena) -> tuple[Caveat, ...]:
@@ -109,7 +125,7 @@ def of(job: Arena) -> Page:
         f"{count} on {', '.join(sources)}; alerts are scored by their {job.params.stamp} stamp",
         (
             runs(job), accuracy(job), strata(job), tools(job), timing(job), latency(job),
-            *trace_page.sections(job),
+            *story_page.sections(job.story),
         ),
         told(job),
     )  # fmt: skip
@@ -121,64 +137,3 @@ def write(job: Arena) -> Section:
         return Section("Written", absent=f"Nothing. {job.absent}")
     home = paths.outputs() / f"08_streamarena-{job.params.name}"
     return exports.written(exports.save_page(of(job), home))
-
-
-def report(material: Material) -> str:
-    """The page of one run, as 03_eval writes it."""
-    job = alone(material)
-    head = header.header(material)
-    changed = tuple((name, value) for name, value in head.changed)
-    parts = [
-        _scores(material),
-        strata(job),
-        tools(job),
-        timing(job),
-        Section(
-            "What remembering takes", "", ([drawn.state(material), common.clip_times(material)],)
-        ),
-        Section(
-            "What answering takes",
-            "",
-            (common.first_token(material), acts.latency(job.materials), tables.work(material)),
-        ),
-        *trace_page.sections(job),
-        Section("A few questions up close", "", (Cards(tuple(cards_of.replies(material))),)),
-        _again(material),
-    ]
-    if material.unread:
-        parts = [_scores(material), _again(material)]
-    return Page(
-        "Evaluation report",
-        head.title,
-        head.line,
-        tuple(parts),
-        tuple(caveats(material)),
-        tuple(header.tiles(material)),
-        (*head.facts, ("Parameters that differ from their defaults", changed or (("none", ""),))),
-    ).html
-
-
-def _scores(material: Material) -> Section:
-    if material.unread:
-        return Section("Scores", absent=f"No scores: {material.unread}.")
-    name = material.params.name or material.params.method
-    pieces: list[Piece] = [
-        drawn.accuracy({name: material}),
-        tables_of.capabilities(material),
-        tables_of.outcomes(material),
-    ]
-    waiting = missing.unjudged({name: material})
-    if waiting:
-        pieces.append(Listing("What judges these answers", "\n".join(waiting)))
-    return Section("Scores", "", tuple(pieces))
-
-
-def _again(material: Material) -> Section:
-    notebook = material.manifest.get("notebook", "03_eval")
-    name = material.params.name or material.params.method
-    made = command(notebook, material.params, f"outputs/{notebook}-{name}.ipynb")
-    kept = tuple(Row((Cell(a), Cell(b))) for a, b in record_files(material))
-    note = "The same command goes on where this run stopped. Its records lie in "
-    note += paths.short(material.run.folder)
-    files = Table("Records", ("file", "what it holds"), kept, texts=2)
-    return Section("Run it again", note, (Listing("Command", made), files))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from bench_lib.arena import trace_figures as drawn
-from bench_lib.arena.job import Arena
-from bench_lib.arena.trace_data import WORKERS, Story
+from bench_lib.benches.arena import story_figures as drawn
+from bench_lib.benches.arena.story import WORKERS, Story
 from bench_lib.report.sections import Piece, Section
 from bench_lib.report.tables import Cell, Row, Table
 from bench_lib.report.text import duration
@@ -18,30 +17,27 @@ MACROS = 12
 Builder = Callable[[Story], Iterator[Piece]]
 
 
-def sections(job: Arena) -> list[Section]:
-    """All three; none where no run has kept an agent's work."""
-    return [memory(job), mission(job), workers(job)] if job.explored else []
+def sections(story: Story) -> list[Section]:
+    """All three; none where no agent's work was kept."""
+    return [] if story.absent else [memory(story), mission(story), workers(story)]
 
 
-def memory(job: Arena) -> Section:
+def memory(story: Story) -> Section:
     """Events and monitors along the video, the entity graph, the calls."""
-    return _made(job, "What the agent remembered", _memory)
+    return _made(story, "What the agent remembered", _memory)
 
 
-def mission(job: Arena) -> Section:
+def mission(story: Story) -> Section:
     """The calls that one question set off."""
-    return _made(job, "One mission, round by round", _mission)
+    return _made(story, "One mission, round by round", _mission)
 
 
-def workers(job: Arena) -> Section:
+def workers(story: Story) -> Section:
     """One call of each worker, the richest."""
-    return _made(job, "What each worker saw", _workers)
+    return _made(story, "What each worker saw", _workers)
 
 
-def _made(job: Arena, title: str, build: Builder) -> Section:
-    if job.absent:
-        return Section(title, absent=job.absent)
-    story = Story.of(job)
+def _made(story: Story, title: str, build: Builder) -> Section:
     if story.absent:
         return Section(title, absent=story.absent)
     _, trajectory = story.there
