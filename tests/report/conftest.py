@@ -260,7 +260,7 @@ def made(
             run.append("sessions", record)
     run.close()
     known = {owner.id: owner for owner in owners}
-    return Material(run, asked, benches.find("apm"), known, asks)
+    return Material(run, asked, benches.find("apm"), known, asks, generated=True)
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Material:
 @pytest.fixture(scope="session")
 def full_page(full: Material) -> str:
     """Its page."""
-    return page.page(full)
+    return page.of(full).html
 
 
 @pytest.fixture(scope="session")

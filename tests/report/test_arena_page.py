@@ -188,7 +188,7 @@ def test_the_report_of_03_is_about_streamarena(made: Arena, browser: Browser, tm
 
 
 def test_a_mission_is_all_calls_of_its_question(made: Arena) -> None:
-    story = Story.of(made)
+    story = made.story
     [tool] = [c for c in story.candidates if c.task == "Tool"][:1]
     calls = story.of_question(tool)
     assert calls[0]["worker"] == "front"
@@ -205,7 +205,7 @@ def test_a_mission_is_all_calls_of_its_question(made: Arena) -> None:
 def test_what_is_kept_is_what_was_asked(made: Arena) -> None:
     """Calls on record and the counters of the responses are of one run."""
     material = made.materials["streammind"]
-    story = Story.of(made)
+    story = made.story
     for response in material.responses:
         if response.task == "Pro":
             continue
@@ -243,7 +243,7 @@ def test_the_explorer_steps_through_the_calls(made: Arena) -> None:
     box = explorer.show(made)
     assert isinstance(box, widgets.VBox)
     chosen, place, view = box.children
-    story = Story.of(made)
+    story = made.story
     known = explorer.choices(story)
     chosen.value = next(name for name in known if ", Tool:" in name)
     place.value = 2
@@ -253,8 +253,8 @@ def test_the_explorer_steps_through_the_calls(made: Arena) -> None:
 
 def test_a_run_without_calls_says_so(made: Arena) -> None:
     job = Arena(made.params, materials={"offline_mllm": made.materials["offline_mllm"]})
-    assert story_page.sections(job) == []
-    assert "kept" in story_page.memory(job).absent
+    assert story_page.sections(job.story) == []
+    assert "kept" in arena_page.memory(job).absent
 
 
 def test_unknown_names_are_refused(made: Arena) -> None:
@@ -262,7 +262,7 @@ def test_unknown_names_are_refused(made: Arena) -> None:
         params = ArenaParams(source=SOURCE, systems=SYSTEMS, **{name: value})
         job = Arena(params, materials=made.materials)
         with pytest.raises(BenchError):
-            story_page.mission(job)
+            arena_page.mission(job)
     with pytest.raises(BenchError):
         ArenaParams(stamp="seen")
 

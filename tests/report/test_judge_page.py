@@ -161,7 +161,7 @@ def test_duplicate_verdicts_change_nothing(build: Build) -> None:
 
 
 def vars_of(material: Material) -> dict[str, Any]:
-    names = ("run", "params", "trajectories", "asks")
+    names = ("run", "params", "bench", "trajectories", "asks")
     return {name: getattr(material, name) for name in names}
 
 
@@ -227,7 +227,8 @@ def test_without_a_run_it_says_how_to_make_one(outputs: Path) -> None:
     assert "papermill" in judge_page.run(job)._repr_html_()
     for part in (judge_page.gate, judge_page.scores, judge_page.audit, judge_page.write):
         assert "no run to judge" in part(job)._repr_html_()
-    assert "no run to judge" in job.execute()._repr_html_()
+    job.execute()
+    assert "no run to judge" in judge_page.calls(job)._repr_html_()
     assert not list(outputs.rglob("*.html"))
 
 

@@ -256,7 +256,7 @@ def test_a_walk_done_again_is_said_and_not_counted_twice(build):
     again = records(material, "sessions")[0]
     material.run.append("sessions", {**again, "duration_s": again["duration_s"] / 2})
     fresh = type(material)(
-        material.run, material.params, trajectories=material.trajectories, asks=material.asks
+        material.run, material.params, material.bench, material.trajectories, material.asks
     )
     made = tables.work(fresh)
     assert made.rows == before

@@ -22,7 +22,7 @@ from bench_lib.score.family import akin, families
         ("deepseek@qwen-host:8000/v1", "Qwen3-VL-8B@x", ""),
         ("toy@a", "toy@b", "the same model"),
         ("toy@a", "other@b", ""),
-        ("ideal-1", "ideal-1", ""),
+        ("ideal-1", "ideal-1", "the same model"),
         ("toy@a", "none", ""),
         ("toy@a", "", ""),
     ],
