@@ -38,6 +38,7 @@ lint: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy bench_lib
+	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as check; check()' --no-cache
 
 missing: $(READY)
 	@$(PYTHON) -m bench_lib missing

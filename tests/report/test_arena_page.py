@@ -18,7 +18,6 @@ from bench_lib.arena import explorer
 from bench_lib.arena import page as arena_page
 from bench_lib.arena.job import Arena
 from bench_lib.benches.arena import acts, story_page, tables
-from bench_lib.benches.arena.story import Story
 from bench_lib.compare.job import Comparison
 from bench_lib.dollhouse.world import library
 from bench_lib.errors import BenchError
