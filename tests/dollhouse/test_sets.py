@@ -11,6 +11,7 @@ from house_worlds import answered, cut, oracle, shown
 from bench_lib import sources
 from bench_lib.dollhouse.world import library
 from bench_lib.errors import BenchError
+from bench_lib.opening import chat
 from bench_lib.sources import dollhouse
 from bench_lib.sources.check import check
 
@@ -105,7 +106,7 @@ def test_the_code_strip_is_drawn_for_the_ideal_observer_alone(
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
     drawn: list[bool] = []
     monkeypatch.setattr(library, "film", lambda world, trajectory, look: drawn.append(look.strip))
-    sources.load(name, model=model)
+    sources.load(name, program=chat.program(model))
     assert set(drawn) == {strip}
 
 

@@ -76,6 +76,7 @@ def test_a_report_written_again_from_the_folder_is_the_same(job, outputs, capsys
 
 
 def test_where_writes_only_what_is_missing(job, outputs, capsys):
+    job.execute(progress=False)
     path = outputs / f"{job.run.folder.name}.html"
     assert command_line.main(["report", "latest", "--where"]) == 0
     assert path.exists()
@@ -97,6 +98,7 @@ def test_data_that_is_gone_costs_questions_and_scores_not_the_report(job, output
 
 
 def test_unknown_and_ambiguous_runs_are_one_line(job, outputs, capsys):
+    job.execute(progress=False)
     (outputs / "runs" / "03_eval-other").mkdir()
     (outputs / "runs" / "03_eval-other" / "manifest.json").write_text("{}")
     for name, wanted in (("03_evil", "did you mean"), ("03_eval-", "begins 2 runs")):
