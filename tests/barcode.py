@@ -6,7 +6,7 @@ upper left one is light); the other twelve hold the number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -63,16 +63,25 @@ def write(
     sound_codec: str = "aac",
     sound_start_ms: int = 0,
     grain: int = 0,
+    stamped: Callable[[int, Any], None] | None = None,
+    sound_stamped: Callable[[int, Any], None] | None = None,
+    stored: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] = lambda pixels: pixels,
+    flags: dict[str, str] | None = None,
 ) -> Path:
     """Write a video: picture i is number i (or `numbers[i]`), shown from `times_ms[i]` on.
 
     `sound` is mono at 48 kHz. `grain` is the height of a pattern that moves with the number, so
-    that pictures differ everywhere and are predicted from one another.
+    that pictures differ everywhere and are predicted from one another. `stamped` may change the
+    timestamps (in milliseconds) of the n-th packet of pictures, in decoding order, `sound_stamped`
+    those of sound (in samples). `stored` makes the picture that is stored of the one to be
+    seen; `flags` are the container's.
     """
     base = Fraction(1, 1000)
-    with av.open(str(path), "w") as container:
+    with av.open(str(path), "w", options=flags or {}) as container:
         stream: Any = container.add_stream(codec, rate=10, options=options or {})
-        stream.height, stream.width, stream.pix_fmt = *size, pix_fmt
+        stream.height, stream.width = stored(picture(0, size)).shape[:2]
+        stream.pix_fmt = pix_fmt
+        stream.codec_context.thread_count = 1  # what an encoder makes depends on it
         stream.time_base = stream.codec_context.time_base = base
         heard: Any = None
         if sound is not None:
@@ -85,12 +94,18 @@ def write(
             if grain:
                 moving = np.roll(noise, (n, 2 * n), (0, 1)) * grain
                 pixels = (pixels + moving).astype(np.uint8)
+            pixels = np.ascontiguousarray(stored(pixels))
             frame = av.VideoFrame.from_ndarray(pixels, "rgb24").reformat(format=pix_fmt)
             frame.pts, frame.time_base = time_ms, base
             packets += stream.encode(frame)
         packets += stream.encode(None)
+        for n, packet in enumerate(packets if stamped else ()):
+            stamped(n, packet)
         if heard is not None:
-            packets += _sound(heard, sound, sound_start_ms)
+            spoken = _sound(heard, sound, sound_start_ms)
+            for n, packet in enumerate(spoken if sound_stamped else ()):
+                sound_stamped(n, packet)
+            packets += spoken
         packets.sort(key=lambda p: p.dts * p.time_base)
         for packet in packets:
             container.mux(packet)

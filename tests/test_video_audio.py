@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from barcode import RATE, session, write
 from numpy.typing import NDArray
 
 from bench_lib.schema import Session
-from bench_lib.video.session import open_session
+from bench_lib.video.session import inspect, open_session
 from bench_lib.video.stream import SAMPLE_RATE
 
 TIMES = range(0, 4000, 100)
@@ -120,3 +122,45 @@ def test_no_track_is_silence_and_unasked_sound_is_none(tmp_path: Path) -> None:
     assert not np.concatenate(list(sound.values())).any()
     with open_session(session((file, 0, 4)), 2, [(0, 4)]) as stream:
         assert {sample.audio for sample in stream} == {None}
+
+
+@pytest.mark.parametrize(
+    ("dispositions", "heard_s"),
+    [
+        ([0, 1], 2.5),
+        ([1, 0], 1.25),
+        ([0, 0], 1.25),
+        ([1, 1], 1.25),
+        ([1 | 1 << 8, 1], 2.5),  # for people who cannot see, and the plain one
+        ([1 << 3, 0], 2.5),  # a commentary
+    ],
+)
+def test_the_default_track_is_heard(
+    tmp_path: Path, dispositions: list[int], heard_s: float
+) -> None:
+    file = tracks(tmp_path / "a.mkv", dispositions, beeps(1.25), beeps(2.5))
+    assert inspect(file).has_audio
+    found = onsets(*joined(heard(session((file, 0, 4)), 2), 2))
+    assert found == pytest.approx([heard_s], abs=0.001)
+
+
+def tracks(path: Path, dispositions: list[int], *sounds: NDArray[np.float32]) -> Path:
+    """A video with a sound track for each disposition."""
+    parts = [
+        write(path.with_name(f"{n}.mkv"), TIMES, sound=sound, sound_codec="flac")
+        for n, sound in enumerate(sounds)
+    ]
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(av.open(str(path), "w"))
+        sources = [stack.enter_context(av.open(str(part))) for part in parts]
+        chosen = [sources[0].streams.video[0], *(s.streams.audio[0] for s in sources)]
+        made = [out.add_stream_from_template(stream) for stream in chosen]
+        for stream, disposition in zip(made[1:], dispositions, strict=True):
+            stream.disposition = disposition
+        for one, stream in zip(chosen, made, strict=True):
+            for packet in one.container.demux(one):
+                if packet.size:
+                    packet.stream = stream
+                    out.mux(packet)
+            one.container.seek(0)
+    return path

@@ -12,9 +12,10 @@ from barcode import expected, seen, session, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_lib.video.decode.inspect import opened
-from bench_lib.video.decode.pictures import AvReader, Picture
+from bench_lib.video.decode.files import opened
+from bench_lib.video.decode.pictures import AvReader
 from bench_lib.video.decode.protocol import instants
+from bench_lib.video.decode.upright import Picture
 from bench_lib.video.session import open_session
 
 VARIABLE = [300, *range(340, 1000, 33), *range(1500, 3200, 170), 4100, *range(4500, 6000, 20)]

@@ -29,13 +29,13 @@ SPIN = """
 import re
 import bench_lib.video.decode.process as decode
 # Catastrophic backtracking: it holds the interpreter lock, as a spinning decoder does.
-decode.inspect_file = lambda file: re.match(r"(a+)+$", "a" * 60 + "b")
+decode.inspect_file = lambda file, alive: re.match(r"(a+)+$", "a" * 60 + "b")
 decode.main()
 """
 CRASH = """
 import ctypes
 import bench_lib.video.decode.process as decode
-decode.inspect_file = lambda file: ctypes.string_at(0)
+decode.inspect_file = lambda file, alive: ctypes.string_at(0)
 decode.main()
 """
 BROKEN = "raise RuntimeError('no such library')"
@@ -127,10 +127,10 @@ def test_a_consumer_may_take_its_time(recorded: Session, monkeypatch: pytest.Mon
     """Only the decoder is watched: the clock stands while nobody reads."""
     monkeypatch.setattr(decode_feed, "QUEUE_BYTES", 1)
     seen(recorded, 1)  # it has started
-    with open_session(recorded, 10, [(0, 30)], BIG, timeout_s=1) as stream:
+    with open_session(recorded, 10, [(0, 30)], BIG, timeout_s=2) as stream:
         samples = iter(stream)
         next(samples)
-        time.sleep(2.5)  # longer than both watches, its own and ours
+        time.sleep(3.2)  # longer than both watches, its own and ours
         assert len(list(samples)) == 299
 
 
@@ -159,7 +159,7 @@ def test_an_endless_file_is_the_one_that_is_named(
     program = SPIN.replace("decode.main()", "") + (
         "usual = decode.AvReader\n"
         "decode.AvReader = lambda file, alive: (\n"
-        "    decode.inspect_file(file) if 'second' in file else usual(file, alive)\n"
+        "    decode.inspect_file(file, alive) if 'second' in file else usual(file, alive)\n"
         ")\n"
         "decode.main()\n"
     )

@@ -57,7 +57,9 @@ def inspect(file: Path | str, timeout_s: float = TIMEOUT_S) -> VideoInfo:
         key = (path, 0, 0)  # the worker says what is wrong with it
     if key not in _known:
         info = ask_once({"kind": "inspect", "file": path}, path, timeout_s)["info"]
-        _known[key] = VideoInfo(**{**info, "size": tuple(info["size"])})
+        _known[key] = VideoInfo(
+            **{**info, "size": tuple(info["size"]), "notes": tuple(info["notes"])}
+        )
     return _known[key]
 
 

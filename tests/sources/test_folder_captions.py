@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from barcode import seen, write
 from folder_home import SECONDS, fill, load, told
+from recordings import strays
+from test_video_audio import beeps, joined, onsets
+from test_video_audio import heard as hears
 
 from bench_lib.errors import BenchError
 from bench_lib.schema import Dataset
@@ -178,3 +182,45 @@ def test_cues_beyond_the_video_are_a_problem_and_those_inside_stay(home: Path, f
 def test_captions_of_a_video_that_cannot_be_read_stay(home: Path, film: Path) -> None:
     fill(home, film, "a.mp4=broken", f"a.srt={CLOCK}", "b.mp4")
     assert [line[2] for line in heard(load(home))] == ["hello", "keys"]
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts"])
+def test_cues_pictures_and_sound_have_one_zero(home: Path, name: str) -> None:
+    """Pictures begin 2 s after the sound: a cue at 5 s of the file is one at 3 s of the session."""
+    home.mkdir(parents=True)
+    sound = beeps(5.5, length_s=10)
+    write(home / name, range(2000, 10_000, 100), sound=sound)
+    (home / "a.srt").write_text(srt(("00:00:05,500", "00:00:06,000", "picture 35 and a beep")))
+    data = load(home)
+    session = data.trajectories[0].sessions[0]
+    (cue,) = session.captions
+    assert (cue.start_s, cue.end_s) == pytest.approx((3.5, 4.0), abs=0.03)
+    assert seen(session, 10, [(3.5, 3.6)]) == {35: 35}
+    assert onsets(*joined(hears(session, 2), 2)) == pytest.approx([cue.start_s], abs=0.03)
+    assert not data.problems
+    # What was said before the first picture is in no session.
+    (home / "a.srt").write_text(srt(("00:00:00,500", "00:00:01,000", "early")))
+    assert not load(home).trajectories[0].sessions[0].captions
+
+
+def test_a_second_file_of_a_session_has_a_zero_of_its_own(home: Path) -> None:
+    home.mkdir(parents=True)
+    for name, start_ms in (("a.mp4", 0), ("b.mp4", 1000)):
+        sound = beeps(1, length_s=4)
+        write(home / name, range(start_ms, 4000, 100), sound=sound)
+        at = srt(("00:00:02,000", "00:00:02,500", name))
+        (home / name).with_suffix(".srt").write_text(at)
+    about = {"sessions": [{"video": ["a.mp4", "b.mp4"]}]}
+    (home / "trajectory.json").write_text(json.dumps(about))
+    assert [(start_s, said) for start_s, _, said in heard(load(home))] == [
+        (pytest.approx(2.0, abs=0.01), "a.mp4"),
+        (pytest.approx(4.0 + 2.0 - 1.0, abs=0.05), "b.mp4"),
+    ]
+
+
+def test_times_that_were_put_right_are_a_problem(home: Path) -> None:
+    home.mkdir(parents=True)
+    write(home / "a.mkv", range(0, 9000, 100), stamped=strays({50: 1_800_000}))
+    (problem,) = load(home).problems
+    assert (problem.file.rsplit("/")[-1], problem.record) == ("a.mkv", "session a")
+    assert "stray timestamp" in problem.reason

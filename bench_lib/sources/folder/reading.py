@@ -41,12 +41,13 @@ def unused(where: str, found: Listing, more: Mapping[str, Iterable[Path]]) -> li
 
 @dataclass(frozen=True)
 class _Part:
-    """A session to be: its id, its files, and the spans of them."""
+    """A session to be: its id, its files, their spans, and how long their captions lead these."""
 
     id: str
     entry: Entry
     files: tuple[Path, ...]
     spans: tuple[Span, ...]
+    leads_s: tuple[float, ...]
 
     @property
     def duration_s(self) -> float:
@@ -120,11 +121,16 @@ class _Folder:
 
     def _part(self, id: str, entry: Entry) -> _Part:
         files = tuple(self.found.find(name) or self.home / name for name in entry.videos)
-        spans = []
+        spans, leads_s = [], []
         for file in files:
+            lead_s = 0.0
             try:
                 info = inspect(file)
+                lead_s = info.first_s - info.zero_s
                 start_s, end_s = info.first_s, max(info.last_s, info.first_s + info.duration_s)
+                for note in info.notes:
+                    name = paths.short(file)
+                    self.problems.append(Problem(name, f"session {id}", "video", "times", note))
             except VideoError as error:
                 # The engine meets the same error when it opens the file, and says so at each probe.
                 start_s = end_s = 0.0
@@ -132,7 +138,8 @@ class _Folder:
                 problem = Problem(name, f"session {id}", "video", error.kind, error.reason)
                 self.problems.append(problem)
             spans.append(Span(file=str(file.resolve()), start_s=start_s, end_s=end_s))
-        return _Part(id, entry, files, tuple(spans))
+            leads_s.append(lead_s)
+        return _Part(id, entry, files, tuple(spans), tuple(leads_s))
 
     def _sessions(self, parts: Sequence[_Part]) -> Iterable[Session]:
         inferred = not any(part.entry.wall_start for part in parts)
@@ -170,14 +177,14 @@ class _Folder:
     def _captions(self, part: _Part, clock_s: float | None, inferred: bool) -> Iterable[Caption]:
         entry, at_s = part.entry, 0.0
         pieces: list[tuple[list[Path], Stretch]] = []
-        for file, span in zip(part.files, part.spans, strict=True):
+        for file, span, lead_s in zip(part.files, part.spans, part.leads_s, strict=True):
             now_s = None if clock_s is None else clock_s + at_s
-            stretch = Stretch(at_s, span.end_s - span.start_s, 0.0, now_s, inferred)
+            stretch = Stretch(at_s, span.end_s - span.start_s, lead_s, now_s, inferred)
             pieces.append((self._beside(file), stretch))
             at_s += stretch.length_s
         if entry.captions:
             file = self.found.find(entry.captions) or self.home / entry.captions
-            pieces = [([file], Stretch(0.0, at_s, 0.0, clock_s, inferred))]
+            pieces = [([file], Stretch(0.0, at_s, part.leads_s[0], clock_s, inferred))]
         for files, stretch in pieces:
             said = sidecars.spoken(files, stretch, self.problems, entry.encoding, self.otherwise)
             if said.file:

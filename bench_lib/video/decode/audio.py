@@ -7,15 +7,17 @@ silence. Samples are 16 bits wide on their way, so that a stored pass equals the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import av
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.video.decode.inspect import opened
+from bench_lib.video.decode.files import best_audio, opened
+from bench_lib.video.decode.inspect import clock_of
 from bench_lib.video.decode.protocol import SpanTuple, VideoError, sample_at
+from bench_lib.video.decode.scan import Unsteady, packets
 from bench_lib.video.stream import SAMPLE_RATE
 
 Samples = NDArray[np.int16]
@@ -32,17 +34,20 @@ class Track:
     def __init__(self, file: str, alive: Callable[[], None] = lambda: None) -> None:
         self.file = file
         self._alive = alive
-        self._container: Any = opened(file)
-        tracks = self._container.streams.audio
-        self._stream: Any = tracks[0] if tracks else None
         self.passed = 0
+        self._open()
+
+    def _open(self) -> None:
+        self._container: Any = opened(self.file)
+        self._stream: Any = best_audio(self._container)
+        self._clock = clock_of(self.file, self._alive)
         self._restart()
 
     def _restart(self) -> None:
         self._chunks: deque[tuple[int, Samples]] = deque()
         self._end = None if self._stream else 0  # sample after the last decoded one
         self._resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
-        self._frames = self._container.decode(self._stream) if self._stream else iter(())
+        self._frames = self._decoded() if self._stream else iter(())
         self._ended = self._stream is None
 
     def read(self, start: int, stop: int) -> Samples:
@@ -52,7 +57,11 @@ class Track:
         if self._stream and start - (self._end or 0) > SEEK:
             self._seek(start)
         while not self._ended and (self._end is None or self._end < stop):
-            self._decode()
+            try:
+                self._decode()
+            except Unsteady:  # its times are known now: once more, from its start
+                self.close()
+                self._open()
         while self._chunks and self._chunks[0][0] + len(self._chunks[0][1]) <= start:
             self._chunks.popleft()
         for first, chunk in self._chunks:
@@ -65,7 +74,13 @@ class Track:
         """Close the file."""
         self._container.close()
 
+    def _decoded(self) -> Iterator[Any]:
+        incoming = packets(self._container, self._stream, self.file, self._alive, self._clock)
+        return (frame for packet in incoming for frame in packet.decode())
+
     def _seek(self, start: int) -> None:
+        if self._clock and self._clock.stamps:
+            return  # decode up to it
         goal_s = max(0.0, start / SAMPLE_RATE - PREROLL_S)
         try:
             self._container.seek(int(goal_s / self._stream.time_base), stream=self._stream)

@@ -202,7 +202,9 @@ def ask_once(request: dict[str, Any], file: str, timeout_s: float) -> dict[str, 
     worker = borrow()
     try:
         worker.ask({**request, "timeout_s": timeout_s})
-        head = worker.receive(timeout_s).head
+        head: dict[str, Any] = {"kind": "alive"}
+        while head["kind"] == "alive":
+            head = worker.receive(timeout_s).head
     except WorkerDied as death:
         raise VideoError(death.kind, file, str(death)) from None
     except BaseException:  # interrupted: it is still at work on this request

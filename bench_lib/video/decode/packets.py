@@ -15,7 +15,9 @@ from typing import Any
 import av
 import numpy as np
 
-from bench_lib.video.decode.inspect import best_video, opened
+from bench_lib.video.decode.files import best_video, opened
+from bench_lib.video.decode.inspect import clock_of
+from bench_lib.video.decode.scan import packets
 from bench_lib.video.stream import EPSILON_S
 
 LOOK_AHEAD_BYTES = 32 * 2**20
@@ -49,7 +51,9 @@ class Packets:
         self._container = opened(file)
         self.stream = best_video(self._container, file)
         self._base = self.stream.time_base
-        self._incoming: Iterator[Any] = self._container.demux(self.stream)
+        self._clock = clock_of(file, alive)
+        self._seeks = jumps and not (self._clock and self._clock.stamps)
+        self._incoming = self._demuxed()
         self._probe: Any = None
         self._pending: deque[Any] = deque()  # read, not yet handed out
         self._pending_bytes = 0
@@ -77,7 +81,7 @@ class Packets:
             return None
         packet = self._pending.popleft()
         self._pending_bytes -= packet.size
-        if packet.is_keyframe and packet.pts is not None:
+        if self._is_key(packet):
             self._keys.popleft()
         if packet.is_corrupt and self._at_end():
             self._forget(packet)  # the file ends within it
@@ -123,7 +127,7 @@ class Packets:
 
         Raises Unclean when the file does not go where its own index says.
         """
-        if not self._jumps or self.ended or limit - max(self._passed_s, 0.0) <= SEEK_S:
+        if not self._seeks or self.ended or limit - max(self._passed_s, 0.0) <= SEEK_S:
             return
         if self._probe is None:
             self._probe = opened(self.file)
@@ -152,6 +156,10 @@ class Packets:
             later < len(self._known) and self._known[later] <= times[at] + EPSILON_S
         )
 
+    def _is_key(self, packet: Any) -> bool:
+        """Whether it has a place among the times of key frames; what is cut off has none."""
+        return packet.is_keyframe and packet.pts is not None and not packet.is_discard
+
     def _time(self, packet: Any) -> float | None:
         return None if packet.pts is None else self.seconds(packet.pts)
 
@@ -174,20 +182,27 @@ class Packets:
         """Pass over what precedes the last key frame that is not later than `limit`."""
         if not self._jumps or not self._keys or self._keys[0] > limit:
             return
+        passed = 0
         while len(self._keys) > 1 and self._keys[1] <= limit:
             self._keys.popleft()
+            passed += 1
         key_s = self._keys[0]
-        while not (self._pending[0].is_keyframe and self._time(self._pending[0]) == key_s):
-            self._pending_bytes -= self._pending.popleft().size
+        while passed or not self._is_key(self._pending[0]):
+            packet = self._pending.popleft()
+            passed -= self._is_key(packet)
+            self._pending_bytes -= packet.size
             self._gap = True
         self._known = self._known[bisect_left(self._known, key_s) :]
+
+    def _demuxed(self) -> Iterator[Any]:
+        return packets(self._container, self.stream, self.file, self._alive, self._clock)
 
     def _go(self, goal: int) -> None:
         try:
             self._container.seek(goal, stream=self.stream)
         except av.error.FFmpegError:
             raise Unclean from None
-        self._incoming = self._container.demux(self.stream)
+        self._incoming = self._demuxed()
         self._drop()
         self._known.clear()
         self._gap = True
@@ -214,7 +229,7 @@ class Packets:
     def _keep(self, packet: Any) -> None:
         self._pending.append(packet)
         self._pending_bytes += packet.size
-        if packet.dts is not None:
+        if packet.dts is not None and not packet.is_discard:
             self._passed_s = self.seconds(packet.dts)
         t_s = self._time(packet)
         if t_s is None:
@@ -223,7 +238,7 @@ class Packets:
             self._newest_s = t_s
             self._alive()
         self.keyed = self.keyed or packet.is_keyframe
-        if packet.is_keyframe:
+        if self._is_key(packet):
             self._keys.append(t_s)
         if self.keyed and not packet.is_discard and t_s >= -EPSILON_S:
             insort(self._known, t_s)

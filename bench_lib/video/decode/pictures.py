@@ -11,37 +11,23 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import av
 import numpy as np
 from av.video.reformatter import VideoReformatter
-from numpy.typing import NDArray
 
-from bench_lib.video.decode.inspect import check_end, inspect_file, quarter_turns
+from bench_lib.video.decode.inspect import check_end, inspect_file
 from bench_lib.video.decode.packets import Packets, Unclean
 from bench_lib.video.decode.protocol import TOLERANCE_S, VideoError, VideoInfo
+from bench_lib.video.decode.scan import Unsteady
+from bench_lib.video.decode.upright import Picture
 from bench_lib.video.stream import EPSILON_S
 
 PIXELS_PER_THREAD = 400_000
 """Below this a second thread costs more than it brings."""
 MAX_THREADS = min(4, os.cpu_count() or 1)
 """A 4K picture is 12 MiB, and each decoding thread holds a few."""
-
-
-@dataclass
-class Picture:
-    """A decoded picture; its colours are converted when they are asked for."""
-
-    t_s: float
-    frame: Any
-    reformatter: VideoReformatter
-
-    def pixels(self) -> NDArray[np.uint8]:
-        """Upright RGB, `[height, width, 3]`, 8 bits."""
-        rgb = self.reformatter.reformat(self.frame, format="rgb24").to_ndarray()
-        return np.ascontiguousarray(np.rot90(rgb, quarter_turns(self.frame)))
 
 
 class AvReader:
@@ -60,6 +46,7 @@ class AvReader:
         self._open(jumps=True)
 
     def _open(self, jumps: bool) -> None:
+        self._jumps = jumps
         self._packets = Packets(self.file, self._alive, jumps)
         self._context = self._packets.stream.codec_context
         self._packets.stream.thread_type = "AUTO"
@@ -85,13 +72,17 @@ class AvReader:
             VideoError: `truncated` or `corrupt`, at the first time that has no true picture.
         """
         for index, t_s in enumerate(times):
-            try:
-                self._advance(times, index)
-            except Unclean:
-                # Such files (intra refresh) are read from the start; the count tells the price.
-                self.close()
-                self._open(jumps=False)
-                self._advance(times, index)
+            while True:
+                try:
+                    self._advance(times, index)
+                    break
+                except Unsteady:
+                    self.close()
+                    self._open(self._jumps)
+                except Unclean:
+                    # Such files (intra refresh) are read from the start; the count tells the price.
+                    self.close()
+                    self._open(jumps=False)
             self._check(t_s)
             yield self._shown
 
@@ -140,7 +131,7 @@ class AvReader:
         skip = "NONREF" if self._packets.needless(packet, times, index) else "DEFAULT"
         if self._context.skip_frame != skip:
             self._context.skip_frame = skip
-        if t_s is not None:
+        if t_s is not None and not packet.is_discard:
             self._inside.add(t_s)
         try:
             self._take(packet.decode())
@@ -189,7 +180,7 @@ class AvReader:
                     raise Unclean
                 self._clean_s = None
             if t_s >= -EPSILON_S and not frame.is_corrupt:  # damage is guessed over, never alike
-                self._out.append(Picture(t_s, frame, self._reformatter))
+                self._out.append(Picture(t_s, frame, self._reformatter, self.file))
 
     def _check(self, t_s: float) -> None:
         """Raise unless `_shown` is what a complete file would show at `t_s`."""
@@ -201,5 +192,5 @@ class AvReader:
             told = getattr(self._fault, "strerror", None) or "it is damaged there"
             raise VideoError("corrupt", self.file, f"no picture after {shown_s:.2f} s: {told}")
         if over and not self._out and t_s > shown_s:
-            self._info = self._info or inspect_file(self.file)
+            self._info = self._info or inspect_file(self.file, self._alive)
             check_end(self._info, t_s)

@@ -144,7 +144,7 @@ class Stream:
         for index, (file, start_s, end_s) in enumerate(self.spans):
             if end_s <= start_s:
                 try:
-                    inspect_file(file)
+                    inspect_file(file, self.wire.alive)
                 except VideoError as fault:
                     return self.spans[:index], fault
         return self.spans, None
@@ -204,7 +204,9 @@ def serve(lines: BinaryIO, wire: Wire) -> None:
         stream: Stream | None = None
         try:
             if request["kind"] == "inspect":
-                wire.send({"kind": "info", "info": asdict(inspect_file(request["file"]))})
+                wire.send(
+                    {"kind": "info", "info": asdict(inspect_file(request["file"], wire.alive))}
+                )
             else:
                 stream = Stream(request, wire)
                 stream.work()

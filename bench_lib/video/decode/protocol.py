@@ -60,31 +60,44 @@ class VideoInfo:
     Attributes:
         file: Path as given.
         size: Height and width of the upright picture, in pixels.
+        zero_s: The zero of captions beside it: that of its own timeline; in formats whose clocks
+            start anywhere (transport streams), its start.
         first_s: When the first picture that is shown begins.
         last_s: When the last picture begins.
-        duration_s: From `first_s` to the end of the picture track; of a truncated file, to the end
-            its container claims.
+        duration_s: From `first_s` to the end of the picture track, where the last picture is over;
+            of a truncated file, to the end its container claims.
         fps: Average pictures a second. For display only: never turn an index into a time with it.
         codec: Name of the picture codec.
         rotation_deg: Counter-clockwise turn that makes a stored picture upright.
+        mirrored: Whether it is then mirrored left to right.
+        bits: Bits of a colour component as stored.
+        transfer: ffmpeg's name of the transfer function: `smpte2084` is PQ, `arib-std-b67` HLG.
+        mapping: How the stored values become RGB of 8 bits.
         has_audio: Whether there is a sound track.
         nbytes: Size of the file.
         truncated: Whether pictures and sound end more than `TOLERANCE_S` before the claimed end.
         created: When it was recorded, in the file's own words; empty where it does not say.
+        notes: What had to be put right in its times, each a short clause.
     """
 
     file: str
     size: Size
+    zero_s: float
     first_s: float
     last_s: float
     duration_s: float
     fps: float
     codec: str
     rotation_deg: int
+    mirrored: bool
+    bits: int
+    transfer: str
+    mapping: str
     has_audio: bool
     nbytes: int
     truncated: bool = False
     created: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def check_file(file: str) -> int:

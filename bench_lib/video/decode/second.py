@@ -19,11 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_lib.video.decode.inspect import best_video, check_end, inspect_file, opened
+from bench_lib.video.decode.files import best_video, opened
+from bench_lib.video.decode.inspect import check_end, clock_of, inspect_file
 from bench_lib.video.decode.packets import SEEK_S
 from bench_lib.video.decode.pictures import AvReader
-from bench_lib.video.decode.protocol import VideoInfo
+from bench_lib.video.decode.protocol import VideoError, VideoInfo
 from bench_lib.video.stream import EPSILON_S
+
+LOOK_S = 1.0
+GRID = 16
+ENOUGH = 4
+"""Pictures that differ, and vivid colours, of which no two are the same to three bits."""
 
 
 @dataclass
@@ -34,12 +40,12 @@ class DecordPicture:
     array: NDArray[np.uint8]
 
     def pixels(self) -> NDArray[np.uint8]:
-        """See `decode_av.Picture.pixels`."""
+        """See `pictures.Picture.pixels`."""
         return self.array
 
 
 class DecordReader:
-    """See `decode_av.AvReader`. After an error of decord's, PyAV goes on in its place."""
+    """See `pictures.AvReader`. After an error of decord's, PyAV goes on in its place."""
 
     def __init__(self, file: str, times: list[float], alive: Callable[[], None]) -> None:
         import decord
@@ -60,7 +66,7 @@ class DecordReader:
         return self._position + (self._fallback.decoded if self._fallback else 0)
 
     def pictures(self, times: Sequence[float]) -> Iterator[Any]:
-        """See `decode_av.AvReader.pictures`."""
+        """See `pictures.AvReader.pictures`."""
         from decord import DECORDError
 
         shown: DecordPicture | None = None
@@ -111,12 +117,15 @@ class _Far(Exception):
 def agreeing(file: str, alive: Callable[[], None]) -> DecordReader | None:
     """A decord reader if it agrees with PyAV on this file, else None.
 
-    Compared: number and times of pictures, and the pixels of the first picture (decord garbles
-    rotated ones, and gives other colours for 10 bits).
+    Compared: number and times of pictures, and pixels, one picture a second until `Told` has seen
+    enough of them (decord gives other colours for 10 bits, and garbles what is to be turned).
     """
     try:
         from decord import DECORDError
     except ImportError:  # not built for this platform
+        return None
+    info, clock = inspect_file(file, alive), clock_of(file, alive)
+    if info.rotation_deg or info.mirrored or info.bits != 8 or (clock and clock.stamps):
         return None
     stamps: list[int] = []
     with opened(file) as container:
@@ -133,16 +142,51 @@ def agreeing(file: str, alive: Callable[[], None]) -> DecordReader | None:
     try:
         reader = DecordReader(file, times, alive)
         theirs = reader.video.get_frame_timestamp(range(len(reader.video)))[:, 0]
+        step_s = 1e-3 + np.abs(theirs) * 2e-7  # single precision: a step of 1 ms at four hours
+        same = len(theirs) == len(times) and bool(
+            np.all(np.abs(theirs + times[0] - np.asarray(times)) < step_s)
+        )
+        if same and _same_pictures(reader, AvReader(file, alive), times):
+            return DecordReader(file, times, alive)
     except (DECORDError, RuntimeError, IndexError):
-        return None
-    step_s = 1e-3 + np.abs(theirs) * 2e-7  # single precision: a step of 1 ms at four hours
-    same = len(theirs) == len(times) and np.all(
-        np.abs(theirs + times[0] - np.asarray(times)) < step_s
-    )
-    truth = AvReader(file, alive)
-    picture = next(truth.pictures(times[:1]))
-    truth.close()
-    if not same or picture is None or not np.array_equal(picture.pixels(), reader.first.array):
-        reader.close()
-        return None
-    return reader
+        pass
+    return None
+
+
+def _same_pictures(one: DecordReader, two: AvReader, times: Sequence[float]) -> bool:
+    """Whether two readers give the same pixels; both are closed."""
+    told = Told()
+    at_s = [*np.arange(times[0], times[-1], LOOK_S), times[-1]]
+    try:
+        for ours, theirs in zip(one.pictures(at_s), two.pictures(at_s), strict=True):
+            if ours is None or theirs is None:
+                return False
+            pixels = theirs.pixels()
+            if not np.array_equal(ours.pixels(), pixels):
+                return False
+            if told.enough(pixels):
+                break
+    except VideoError:  # PyAV goes as far as the pictures are good
+        return False
+    else:
+        return True
+    finally:
+        one.close()
+        two.close()
+
+
+class Told:
+    """What the pictures seen so far tell of a reader: a flat or a grey one hides wrong colours."""
+
+    def __init__(self) -> None:
+        self._pictures: set[bytes] = set()
+        self._colours: set[bytes] = set()
+
+    def enough(self, pixels: NDArray[np.uint8]) -> bool:
+        """Add a picture; whether several that differ, and several colours, were among them."""
+        rows, cols = (max(1, side // GRID) for side in pixels.shape[:2])
+        coarse = pixels[rows // 2 :: rows, cols // 2 :: cols] >> 5
+        self._pictures.add(coarse.tobytes())
+        vivid = coarse[np.ptp(coarse, 2) >= 2]
+        self._colours.update(colour.tobytes() for colour in vivid)
+        return len(self._pictures) >= ENOUGH and len(self._colours) >= ENOUGH
