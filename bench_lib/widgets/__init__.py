@@ -1,1 +1,0 @@
-"""Widgets for JupyterLab; each is a plain function of what the reports are made from."""
