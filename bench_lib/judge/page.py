@@ -27,7 +27,6 @@ from bench_lib.report.theme import colour
 from bench_lib.score.adaptive import AVERAGE, POOLED, quality_scores
 from bench_lib.score.aggregate import OVERALL
 from bench_lib.score.family import akin
-from bench_lib.tasks import AR
 
 UNGATED = Table("", (), (), absent="None: no gate comes before the judge of this benchmark.")
 RULE_JUDGE = "the dollhouse's rule judge: it compares sentences with the reference, it is no model"
@@ -250,17 +249,18 @@ def _tiles(job: Judging) -> Iterator[Tile]:
     cases = len(job.cases())
     done = len({v.key for v in job.of(job.judge) if v.score is not None})
     yield Tile("judged", f"{done:,}", f"of {plural(cases, 'passed reply', 'passed replies')}")
-    if not job.bench.gated:
+    judged = [name for name in job.bench.capabilities if found.adaptive(name)]
+    if not (job.bench.gated and judged):
         yield from header.scores(job.material)
         return
     lines = {
-        "Gated Judge": (line(found.capabilities, AR), "mean of the adaptive tasks"),
+        "Gated Judge": (line(found.capabilities, judged[0]), "mean of the adaptive tasks"),
         "Decisions": (line(found.decisions, POOLED, "balanced accuracy"), "balanced accuracy"),
         "Quality": (line(quality_scores(job.material.scored), AVERAGE), "after the gate"),
         OVERALL: (line(found.capabilities, OVERALL), "mean of the capabilities"),
     }
     for name, (one, what) in lines.items():
-        shade = colour("" if name == OVERALL else AR)
+        shade = colour("" if name == OVERALL else judged[0])
         if math.isnan(one["value"]):
             yield Tile(name, DASH, why_missing(one), shade)
         else:
