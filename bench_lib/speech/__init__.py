@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench_lib.errors import BenchError, nearest
+from bench_lib.speech.repeats import wary
 from bench_lib.speech.windows import Listen
 
-SHARED = ("transcript", "windows")
+SHARED = ("repeats", "transcript", "windows")
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ def available() -> tuple[str, ...]:
 
 
 def recogniser(spec: str, home: Path | None = None) -> Recogniser:
-    """The recogniser of a spec; places in it are relative to `home`, the working directory if None.
+    """The recogniser of a spec, its repetitions marked (`repeats`).
+
+    Places in the spec are relative to `home`, the working directory if None.
 
     Raises:
         BenchError: no such recogniser, or what it needs is not there; the message says what to do.
@@ -43,4 +46,4 @@ def recogniser(spec: str, home: Path | None = None) -> Recogniser:
     found: Recogniser = importlib.import_module(f"{__name__}.{name}").load(
         where, home or Path.cwd()
     )
-    return found
+    return replace(found, listen=wary(found.listen))

@@ -15,27 +15,28 @@ import numpy as np
 from bench_lib import paths
 from bench_lib.schema import Caption
 from bench_lib.speech import Recogniser
+from bench_lib.speech.repeats import across, wary
 from bench_lib.speech.windows import MIN_RMS, WINDOW_S, Ear, Listen
 from bench_lib.video import captions
 from bench_lib.video.decode.audio import SessionSound
 from bench_lib.video.decode.protocol import SpanTuple
 from bench_lib.video.stream import SAMPLE_RATE
 
-VERSION = 1
+VERSION = 2
 _digests: dict[tuple[str, int, int], str] = {}
 
 
 def transcribe(
     spans: tuple[SpanTuple, ...], listen: Listen, window_s: float, min_rms: float
 ) -> tuple[Caption, ...]:
-    """What is said in the spans of one session, on its clock.
+    """What is said in the spans of one session, on its clock; repetitions are marked.
 
     Raises:
         VideoError: a file is missing, or its sound cannot be decoded.
     """
     end = round(sum(end_s - start_s for _, start_s, end_s in spans) * SAMPLE_RATE)
     step = int(window_s * SAMPLE_RATE)
-    ear = Ear(window_s, min_rms, end // step + 1, listen)
+    ear = Ear(window_s, min_rms, end // step + 1, wary(listen))
     sound = SessionSound(spans, lambda: None)
     try:
         for at in range(0, end, step):
@@ -44,7 +45,7 @@ def transcribe(
         ear.rest()
     finally:
         sound.close()
-    return tuple(Caption(start_s=h.start_s, end_s=h.end_s, text=h.text) for h in ear.heard)
+    return tuple(Caption(start_s=h.start_s, end_s=h.end_s, text=h.text) for h in across(ear.heard))
 
 
 def transcript(

@@ -22,6 +22,7 @@ from bench_lib.errors import BenchError
 from bench_lib.measure import counting
 from bench_lib.schema import Session, Span
 from bench_lib.speech import endpoint
+from bench_lib.speech.repeats import flagged
 from bench_lib.speech.transcript import transcribe, transcript
 from bench_lib.speech.windows import Ear
 from bench_lib.video.clips import clips
@@ -291,3 +292,80 @@ def test_a_real_recogniser_hears_spoken_numbers(tmp_path: Path) -> None:
         (5.0, "number forty two"),
         (10.0, "number thirteen"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("you " * 200, "200 times: you]"),
+        ("I think so. " + "okay, " * 30, "30 times: okay]"),
+        ("Thank you for watching. " * 4, "4 times: Thank you for watching]"),
+        ("谢谢观看" * 10, "10 times: 谢谢观看]"),
+        ("ご視聴ありがとうございました。" * 5, "ご視聴ありがとうございました]"),
+        ("спасибо " * 9, "9 times: спасибо]"),
+        ("ठीक है " * 8, "8 times: ठीक है]"),
+        ("haaaaaaaaaaaaaaaaaaaaaa", "a]"),
+        (" ".join(f"and then he said that {n}" for n in (1, 2, 1, 3, 1, 2, 1) * 4), "and then"),
+    ],
+)
+def test_recognition_that_repeats_itself_is_marked(text: str, shown: str) -> None:
+    found = transcribe(SPANS, lambda samples: text, 5.0, 0.005)
+    assert found
+    for caption in found:
+        assert caption.text.startswith("[recognition repeats itself")
+        assert shown in caption.text
+        assert len(caption.text) < 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no no no",
+        "very, very, very good",
+        "好的好的",
+        "哈哈哈哈",
+        "it is 1000000000000 or zero zero zero one",
+        "He said that that was it. He said so. He said so twice.",
+        "Row, row, row your boat, gently down the stream. Merrily, merrily, merrily, merrily.",
+    ],
+)
+def test_what_people_say_is_not_marked(text: str) -> None:
+    assert flagged(text) == text
+
+
+def test_one_text_in_window_after_window_is_marked_from_the_fourth_on(tmp_path: Path) -> None:
+    path = _sounding(tmp_path / "a.mp4", [0.2, 0.2, 0.2, 0.2, 0.2, 0.0, 0.2])
+    found = transcribe(((str(path), 0.0, 35.0),), lambda s: "Thanks.", 5.0, 0.005)
+    assert [c.text for c in found] == [
+        "Thanks.",
+        "Thanks.",
+        "Thanks.",
+        "[recognition repeats itself in 4 windows: Thanks.]",
+        "[recognition repeats itself in 5 windows: Thanks.]",
+        "Thanks.",
+    ]
+
+
+def test_the_streams_recogniser_marks_repetitions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = ModuleType("bench_lib.speech.endpoint")
+    loaded.load = lambda where, home: speech.Recogniser("fake", lambda s: "you " * 50)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "bench_lib.speech.endpoint", loaded)
+    heard = speech.recogniser("endpoint:x").listen(np.zeros(10, np.float32))
+    assert heard == "[recognition repeats itself 50 times: you]"
+
+
+def test_the_default_track_is_transcribed(tmp_path: Path) -> None:
+    """Of two tracks the second is the default, and the only one with sound."""
+    quiet, loud = (_sounding(tmp_path / f"{n}.mp4", [v, v]) for n, v in enumerate((0.0, 0.2)))
+    path = tmp_path / "both.mp4"
+    with av.open(str(quiet)) as one, av.open(str(loud)) as two, av.open(str(path), "w") as out:
+        chosen = [one.streams.video[0], one.streams.audio[0], two.streams.audio[0]]
+        made = [out.add_stream_from_template(stream) for stream in chosen]
+        made[1].disposition, made[2].disposition = 0, 1
+        for stream, target in zip(chosen, made, strict=True):
+            for packet in stream.container.demux(stream):
+                if packet.size:
+                    packet.stream = target
+                    out.mux(packet)
+            stream.container.seek(0)
+    assert transcribe(((str(path), 0.0, 10.0),), lambda s: "heard", 5.0, 0.005)
