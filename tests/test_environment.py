@@ -84,5 +84,6 @@ def test_the_top_level_holds_what_was_agreed() -> None:
 
 
 def test_importing_the_package_is_light() -> None:
-    code = "import sys, bench_lib; assert not {'torch', 'numpy', 'pandas'} & set(sys.modules)"
+    code = "import sys, bench_lib; assert not {'torch', 'numpy', 'pandas'} & set(sys.modules)\n"
+    code += "import bench_lib.backbones.qwen3_vl; assert 'torch._dynamo' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

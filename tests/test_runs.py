@@ -94,6 +94,26 @@ def test_failures_are_tried_again_and_answers_are_not(outputs: Path) -> None:
     assert run.responses()["T", "ok", "q"].status == "ok", "a late failure hid an answer"
 
 
+def test_the_newest_counts_whatever_its_file_is_called(outputs: Path) -> None:
+    """Files are read in the order in which their processes began, not by name."""
+    run = opened()
+    for host, started, texts in (
+        ("z", 1_000, ("oldest", "old")),
+        ("a", 20_000, ("newer", "newest")),
+    ):
+        path = run.folder / f"responses.{host}-7-{started}.jsonl"
+        path.write_text("".join(response("c", text=t).model_dump_json() + "\n" for t in texts))
+    assert [r["raw_text"] for r in run.read("responses")] == ["oldest", "old", "newer", "newest"]
+    assert run.responses()["T", "c", "q"].raw_text == "newest"
+
+
+def test_of_two_failures_the_newest_counts(outputs: Path) -> None:
+    run = opened()
+    for status, why in (("error", "out of memory"), ("not_run", "later"), ("error", "timed out")):
+        run.append("responses", response("c", status).model_copy(update={"error": why}))
+    assert run.responses()["T", "c", "q"].error == "timed out"
+
+
 def test_a_folder_that_cannot_be_written_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.bias import causal_lower_right
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 """`(q [heads, n, d], k [kv_heads, m, d], v [kv_heads, m, d]) -> [heads, n, d]`, m >= n: the last
@@ -27,8 +26,18 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         # One query sees every key: heads of a group become rows, and no key is repeated.
         rows = q.reshape(k.shape[0], -1, d)
         return F.scaled_dot_product_attention(rows[None], k[None], v[None])[0].view(heads, 1, d)
-    mask = causal_lower_right(n, k.shape[1])
-    grouped = heads != k.shape[0]
+    m, grouped = k.shape[1], heads != k.shape[0]
+    if n == m:
+        return F.scaled_dot_product_attention(
+            q[None], k[None], v[None], is_causal=True, enable_gqa=grouped
+        )[0]
+    if q.is_cuda:
+        # A mask that the flash kernels know. Its module takes seconds to import.
+        from torch.nn.attention.bias import causal_lower_right
+
+        mask: Tensor = causal_lower_right(n, m)
+    else:
+        mask = torch.ones(n, m, dtype=torch.bool).tril(m - n)
     return F.scaled_dot_product_attention(
         q[None], k[None], v[None], attn_mask=mask, enable_gqa=grouped
     )[0]

@@ -13,7 +13,7 @@ from bench_lib.prompts import PromptSet
 from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.found import Found
 from bench_lib.readings.material import Material
-from bench_lib.report import analysis, analysis_tables, figures, tables
+from bench_lib.report import analysis, analysis_tables, figures, tables, time_tables
 from bench_lib.report.score_table import scores
 from bench_lib.report.sections import Folded, Piece
 from bench_lib.schema import Key, Response, Verdict
@@ -109,7 +109,8 @@ class Keyed(Benchmark):
     def answering(self, material: Material) -> Iterator[Piece]:
         """Times and counted work."""
         yield figures.time_figures(material)
-        yield tables.times(material)
+        yield time_tables.times(material)
+        yield time_tables.spent(material)
         yield tables.work(material)
 
 

@@ -16,6 +16,7 @@ from bench_lib import backbones, benches, methods, paths
 from bench_lib.errors import BenchError, nearest
 from bench_lib.evaluate import reading
 from bench_lib.params.readings import CompareParams
+from bench_lib.readings import times
 from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
 from bench_lib.runs.folder import find_run, last_written
@@ -125,17 +126,20 @@ class Comparison:
     def cost(self, label: str) -> dict[str, float]:
         """Mean times, bytes per hour and mean peak bytes; NaN where none.
 
-        `ttft_s` and `rtf` as the paper defines them, `_stream` as a stream meets them. `shared` is
+        `ttft_s`, `full_s` (request to complete reply) and `rtf` as the paper defines them,
+        `_stream` as a stream meets them. `shared` is
         1 where times were taken while trajectories, replies or processes shared a device.
         """
         from bench_lib.report import caveats, tables
 
         material = self.materials[label]
         peaks = tables.peaks(material)
-        waits = tables.derived(material)
+        waits = times.derived(material)
         return {
             "ttft_s": float(waits["ttft_paper_s"].mean()),
             "ttft_stream_s": float(waits["ttft_prep_s"].mean()),
+            "full_s": float(waits["full_paper_s"].mean()),
+            "full_stream_s": float(waits["total_s"].mean()),
             "rtf": float(waits["rtf"].mean()),
             "rtf_stream": float(waits["rtf_stream"].mean()),
             "shared": float(bool(list(caveats.shared_times(material)))),

@@ -9,8 +9,8 @@ import pandas as pd
 
 from bench_lib.compare.job import Comparison
 from bench_lib.report.score_table import why_missing
-from bench_lib.report.tables import Cell, Row, Table, dash, ratio
-from bench_lib.report.text import DASH, duration, plural, size
+from bench_lib.report.tables import Cell, Row, Table, dash
+from bench_lib.report.text import DASH, duration, plural, ratio, size
 from bench_lib.report.theme import colour
 from bench_lib.score import compare, failures, published
 from bench_lib.score.aggregate import OVERALL
@@ -39,7 +39,9 @@ def score(job: Comparison, system: str, group: str) -> pd.Series | None:
     return main.iloc[0] if len(main) else None
 
 
-OTHER = (published.TTFT, published.STORAGE, published.FAILURES)
+OTHER = (
+    published.TTFT, published.RTF, published.LATENCY, published.STORAGE, published.FAILURES,
+)  # fmt: skip
 
 
 def systems(job: Comparison) -> Table:
@@ -223,8 +225,10 @@ def cost_of(job: Comparison, system: str, origin: str) -> dict[str, float]:
         return job.cost(system)
     return {
         "ttft_s": _printed(job, system, published.TTFT),
+        "full_s": _printed(job, system, published.LATENCY),
         "rtf": _printed(job, system, published.RTF),
         "ttft_stream_s": math.nan,
+        "full_stream_s": math.nan,
         "rtf_stream": math.nan,
         "shared": 0.0,
         "bytes_per_hour": _printed(job, system, published.STORAGE),
@@ -245,21 +249,27 @@ def costs(job: Comparison) -> Table:
             Cell(job.shown(system, origin) + mark), _why(job, system, origin),
             _value(score(job, system, OVERALL), mark, origin),
             _cost(found["ttft_s"], duration, times, f"n {found['n']:.0f}" if run else "", origin),
+            _cost(found["full_s"], duration, times, "", origin),
             _cost(found["rtf"], ratio, times, "", origin),
             _cost(found["ttft_stream_s"], duration, times, "", origin),
+            _cost(found["full_stream_s"], duration, times, "", origin),
             _cost(found["rtf_stream"], ratio, times, "", origin),
             _cost(found["bytes_per_hour"], size, mark,
                   f"G {found['trajectories']:.0f}" if run else "", origin),
             _cost(found["peak_bytes"], size, mark, "", origin),
         )  # fmt: skip
         rows.append(Row(cells))
-    columns = ("system", "comparable", "overall [%]", "first token, mean", "real-time factor, mean",
-               "first token, streaming", "real-time factor, streaming",
-               "storage per hour of video", "peak state, mean")  # fmt: skip
-    note = MARKED + "First token and real-time factor as APM-Bench defines them: where input does "
-    note += "not stream, from the prefix's first frame; the factor with observing and answer. "
-    note += "Streaming: from the question, the open clip and all memory work included; observing "
-    note += "alone over seconds of video. No decoding anywhere. Storage is Eq. 2. "
+    columns = ("system", "comparable", "overall [%]", "first token, mean", "full response, mean",
+               "real-time factor, mean", "first token, streaming", "full response, streaming",
+               "real-time factor, streaming", "storage per hour of video",
+               "peak state, mean")  # fmt: skip
+    note = MARKED + "First token, full response and real-time factor as APM-Bench defines them: "
+    note += "where input does not stream, from the prefix's first frame; from the request to its "
+    note += (
+        "complete reply; with all work up to the first token. Streaming: from the question, the "
+    )
+    note += "open clip and all preparation included; the memory's work (observing, ends and starts "
+    note += "of sessions, notes) over seconds of video. No decoding anywhere. Storage is Eq. 2. "
     note += f"{SHARED} taken while trajectories, replies or processes shared a device. Times of "
     note += "different machines cannot be held against each other."
     return Table("What a score costs", columns, tuple(rows), note, texts=2)

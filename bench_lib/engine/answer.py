@@ -10,7 +10,7 @@ from typing import Any
 from bench_lib.asks.ask import Ask, query, registrations
 from bench_lib.engine.conditions import Feed
 from bench_lib.exchange import Alert, Generation, Note, Query, Refused, Reply
-from bench_lib.measure import counting
+from bench_lib.measure import MEMORY, counting, timing
 from bench_lib.memories.method import Method
 from bench_lib.prompts import PromptSet
 from bench_lib.replies.gate import gate
@@ -43,6 +43,8 @@ class Moment:
     """Where in the stream an ask is put. Times are seconds of this machine, but `prefix_s`.
 
     `turns` are earlier turns of the dialogue, for methods that do not keep them by themselves.
+    `spent_s` is what the memory that answers took by kind (`measure.MEMORY`), `branch_s` what
+    taking its branch took.
     """
 
     fed: tuple[Session, ...]
@@ -51,7 +53,8 @@ class Moment:
     late: tuple[Note, ...] = ()
     turns: tuple[Note, ...] = ()
     streamed: bool = False
-    observe_s: float = 0.0
+    spent_s: Mapping[str, float] = field(default_factory=dict)
+    branch_s: float = 0.0
     decode_s: float = 0.0
     frame_decode_s: float = 0.0
     prefix_s: float = 0.0
@@ -63,14 +66,15 @@ def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setti
     asked = asked_of(branch, ask, at, setting)
     limit = setting.max_new_tokens[asked.contract]
     generation = replace(setting.generation, max_new_tokens=limit, seed=setting.seed)
-    begun = time.perf_counter()
+    took: dict[str, float] = {}
     with counting(alone=True) as counts:
         try:
-            if not at.tail.empty:
-                branch.observe(at.tail)
-            for note in at.late:
-                branch.note(note)
-            tail_s = time.perf_counter() - begun
+            with timing("tail", took):
+                if not at.tail.empty:
+                    branch.observe(at.tail)
+                for note in at.late:
+                    branch.note(note)
+                branch.settle()
             state_bytes = dict(branch.state_bytes())
             called = time.perf_counter()
             reply = branch.respond(asked, generation)
@@ -95,7 +99,7 @@ def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setti
         error=parsed.why,
         passed=gate(task, ask.probe.polarity, parsed, ask.candidate.answer),
         stop=reply.stop,
-        timings=_timings(reply, at, called, tail_s, encoded),
+        timings=_timings(reply, at, called, took["tail"], encoded),
         counters=dict(counts),
         state_bytes=state_bytes,
         missing_sessions=at.missing,
@@ -165,17 +169,22 @@ def _timings(
 
     `ttft_query_s`: memory is ready, the question's own prefill begins. `ttft_prep_s`: with the tail
     and all memory preparation that the query set off. `ttft_e2e_s`: with the decoding of the frames
-    worked on since, at the session's mean cost of a sampled frame.
+    worked on since, at the session's mean cost of a sampled frame. All work of the method is in the
+    kinds of the memory, `preparation_s` (branch, tail and all else until it is ready) and
+    `generation_s`, which add up; `total_s` is the last two.
     """
-    prep_s = tail_s + reply.first_token_at - called
+    opened_s = at.branch_s + tail_s
+    prep_s = opened_s + reply.first_token_at - called
     frames = max(encoded, len(at.tail.frames))
     return {
         "prefix_s": at.prefix_s,
-        "observe_s": at.observe_s,
         "decode_s": at.decode_s,
-        "tail_s": tail_s,
+        **{f"{kind}_s": at.spent_s.get(kind, 0.0) for kind in MEMORY},
+        "tail_s": opened_s,
+        "preparation_s": opened_s + reply.ready_at - called,
+        "generation_s": reply.done_at - reply.ready_at,
         "ttft_query_s": reply.first_token_at - reply.ready_at,
         "ttft_prep_s": prep_s,
         "ttft_e2e_s": prep_s + frames * at.frame_decode_s,
-        "total_s": tail_s + reply.done_at - called,
+        "total_s": opened_s + reply.done_at - called,
     }

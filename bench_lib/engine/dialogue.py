@@ -72,14 +72,16 @@ class Dialogue(Walk):
     def _turn(self, ask: Ask, at: Moment) -> None:
         response = self.answered.get(ask.key)
         if response is None:
-            branch = self.method.branch() if self.method.forks else self.method
+            branch, branch_s = self._branched(self.method)
+            at = replace(at, branch_s=branch_s)
             response = answer(branch, ask, at, self.episode.trajectory.id, self.setting)
             self._store(ask, response)
         if response.status not in SCORABLE:
             return
         if commits(self.method):
             query = asked_of(self.method, ask, at, self.setting)
-            self.method.commit(query, Reply(response.raw_text, 0.0, 0.0, 0.0, response.stop))
+            with self._timed("notes"):
+                self.method.commit(query, Reply(response.raw_text, 0.0, 0.0, 0.0, response.stop))
         else:
             self._log("turn", at.feed, ask, ask.candidate.question, response.raw_text)
 
@@ -87,7 +89,9 @@ class Dialogue(Walk):
         candidate, t_s = ask.candidate, ask.probe.t_s
         said = candidate.registration.text if candidate.registration else candidate.question
         try:
-            reply = self.method.watch(noted(feed.position, t_s, said, feed.session), candidate.id)
+            note = noted(feed.position, t_s, said, feed.session)
+            with self._timed("notes"):
+                reply = self.method.watch(note, candidate.id)
         except Exception as error:
             # Like a question that fails: this case is lost, the stream goes on.
             self._close(ask, f"{type(error).__name__}: {error}")
@@ -100,17 +104,18 @@ class Dialogue(Walk):
         text = self.setting.prompts.render(template, question=said, answer=answered)
         self.turns.append(noted(feed.position, ask.probe.t_s, text, feed.session))
 
-    def _observe(self, feed: Feed, clip: Clip) -> float:
-        took_s = super()._observe(feed, clip)
+    def _observe(self, feed: Feed, clip: Clip) -> None:
+        super()._observe(feed, clip)
         if clip.frames:
             self._hear(clip.frames[-1].t_s)
-        return took_s
 
     def _hear(self, now_s: float) -> None:
         """Take the first alert of each watch; end those that nobody waits for any longer."""
         if not self.watched:
             return
-        for alert in self.method.alerts(now_s):
+        with self._timed("observe"):
+            alerts = self.method.alerts(now_s)
+        for alert in alerts:
             ask = self.watched.get(alert.key)
             # What it said at once was its acknowledgement.
             if ask is not None and alert.observed_s > ask.probe.t_s:
@@ -123,23 +128,26 @@ class Dialogue(Walk):
                 self._spoken(ask, None)
 
     def _spoken(self, ask: Ask, alert: Alert | None) -> None:
-        self.method.unwatch(ask.candidate.id)
+        self._unwatch(ask)
         if ask.key in self.left:
             where = self.episode.trajectory.id
             self._store(ask, spoken(ask, where, alert, dict(self.method.state_bytes())))
+
+    def _unwatch(self, ask: Ask) -> None:
+        with self._timed("notes"):
+            self.method.unwatch(ask.candidate.id)
 
     def _close(self, ask: Ask, reason: str) -> None:
         if ask.key in self.left:
             self._fail([ask], reason)
 
-    def _session(self, feed: Feed, last: bool) -> None:
-        super()._session(feed, last)
+    def _over(self, feed: Feed) -> None:
         self._hear(feed.session.duration_s)
         for ask in list(self.watched.values()):
             if not self.trunk.missing and over_s(ask) <= feed.stretches[-1][1] + EPSILON_S:
                 self._spoken(ask, None)
             else:
-                self.method.unwatch(ask.candidate.id)
+                self._unwatch(ask)
                 self._close(ask, CENSORED)
         self.watched.clear()
 

@@ -74,7 +74,8 @@ class States:
         """Load the latest state from which all asks of the episode can be reached; its trunk.
 
         Raises:
-            BenchError: there is a `source`, and it does not hold the state right before the asks.
+            BenchError: there is a `source`, and it does not hold the state right before the asks,
+                or an older version kept it.
         """
         first = min(episode.feed(ask.probe.session).position for ask in episode.asks)
         home = self._home(episode, self.source or self.folder)
@@ -86,8 +87,16 @@ class States:
         found = sorted(home.glob("[0-9]*"), reverse=True) if home.exists() else []
         for folder in found:
             if int(folder.name) <= first:
-                method.load(folder)
                 trunk = json.loads((folder / "trunk.json").read_text())
+                if "spent_s" not in trunk:
+                    # Kept before all work was timed: times that go on from it would lack some.
+                    if self.source:
+                        raise BenchError(
+                            f"{paths.short(folder)} was kept by an older version, which did not "
+                            f"time all work; run {self.source.parent.name} again with states: all"
+                        )
+                    continue
+                method.load(folder)
                 return {**trunk, "size": tuple(trunk["size"]) if trunk["size"] else None}
         return None
 

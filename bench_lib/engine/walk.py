@@ -11,10 +11,10 @@ those of its episode; each is a record with a status and a reason.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench_lib.asks.ask import Ask, registrations
@@ -22,7 +22,7 @@ from bench_lib.engine.answer import Moment, Setting, answer, failure
 from bench_lib.engine.conditions import Episode, Feed
 from bench_lib.engine.kept import States
 from bench_lib.exchange import Note
-from bench_lib.measure import count, counting
+from bench_lib.measure import MEMORY, count, counting, timing
 from bench_lib.memories.method import Method
 from bench_lib.schema import Response
 from bench_lib.video.clips import clips
@@ -32,11 +32,14 @@ from bench_lib.video.stream import Clip, SessionInfo, Size, visible
 
 @dataclass
 class Trunk:
-    """Where a walk is: what resuming needs beside the method's own state."""
+    """Where a walk is: what resuming needs beside the method's own state.
+
+    `spent_s` is what the memory took by kind (`measure.MEMORY`).
+    """
 
     position: int = 0
     size: Size | None = None
-    observe_s: float = 0.0
+    spent_s: dict[str, float] = field(default_factory=dict)
     decode_s: float = 0.0
     fed_s: float = 0.0
     missing: list[str] = field(default_factory=list)
@@ -62,6 +65,9 @@ class Walk:
         self.left = {ask.key: ask for ask in self.episode.asks}
         self.open: list[Future[None]] = []
         self.branches: dict[str, Method] = {}  # by candidate: they began at a registration
+        self.branch_spent_s: dict[str, dict[str, float]] = {}
+        self.work_s: dict[str, float] = {}  # of this session
+        self.told_work_s: dict[str, float] = {}  # of this session, on those branches
         self.notes = self._streamed_notes()
         self.told: set[str] = set()  # candidates whose notes are in the memory
 
@@ -97,6 +103,7 @@ class Walk:
         }
         clip_s: list[float] = []
         recorded_bytes = 0
+        self.work_s, self.told_work_s = dict.fromkeys(MEMORY, 0.0), dict.fromkeys(MEMORY, 0.0)
         with counting() as counts:
             try:
                 with self._opened(feed) as stream:
@@ -111,13 +118,17 @@ class Walk:
                 self._fail(due, str(error))
             self._settle()
             if not last:
-                for member in self._members():
-                    member.end_session(recorded_bytes)
+                for owner, member in self._members():
+                    with self._timed("session_end", owner):
+                        member.end_session(recorded_bytes)
+        self._over(feed)
         self.trunk.fed_s += feed.duration_s
         self.trunk.position = feed.position + 1
         kept, seen = self.method.tokens()
         record |= {
             "clip_s": [round(seconds, 6) for seconds in clip_s],
+            "work_s": self.work_s,
+            "told_work_s": self.told_work_s,
             "counters": dict(counts),
             "tokens_kept": kept,
             "tokens_seen": seen,
@@ -128,6 +139,9 @@ class Walk:
             if saved:
                 at = {name: record[name] for name in ("trajectory", "episode", "position")}
                 self.emit("saves", {**at, **saved})
+
+    def _over(self, feed: Feed) -> None:
+        """What is left to do when a session has been fed."""
 
     def _opened(self, feed: Feed) -> SessionStream:
         if self.trunk.size is None:
@@ -146,8 +160,9 @@ class Walk:
         assert self.trunk.size is not None
         session = feed.session
         info = SessionInfo(session.id, feed.position, session.wall_start_s, self.trunk.size)
-        for member in self._members():
-            member.begin_session(info)
+        for owner, member in self._members():
+            with self._timed("session_start", owner):
+                member.begin_session(info)
         self._deliver(feed, 0.0)
 
     def _feed(
@@ -167,7 +182,9 @@ class Walk:
                 clip = self._ask(feed, due.pop(0), clip, decoded_s / max(1, frames))
             if last and not due and not self._waits():
                 return
-            clip_s.append(self._observe(feed, clip))
+            before_s = self.work_s["observe"]
+            self._observe(feed, clip)
+            clip_s.append(self.work_s["observe"] - before_s)
         while due:
             self._ask(feed, due.pop(0), Clip(feed.position, ()), 0.0)
         self._deliver(feed, feed.session.duration_s)
@@ -176,27 +193,35 @@ class Walk:
         """Whether something is still to come of what was asked."""
         return False
 
-    def _observe(self, feed: Feed, clip: Clip) -> float:
-        """The trunk takes a clip in; the seconds that took."""
+    def _observe(self, feed: Feed, clip: Clip) -> None:
+        """The trunk takes a clip in, and so does each branch that was told something."""
         if clip.empty:
-            return 0.0
-        begun = time.perf_counter()
-        self.method.observe(clip)
-        took_s = time.perf_counter() - begun
-        self.trunk.observe_s += took_s
-        for branch in self.branches.values():
-            branch.observe(clip)
+            return
+        for owner, member in self._members():
+            with self._timed("observe", owner):
+                member.observe(clip)
         if clip.frames:
             self._deliver(feed, clip.frames[-1].t_s)
             self.progress(len(clip.frames) / self.method.fps)
-        return took_s
+
+    @contextmanager
+    def _timed(self, kind: str, owner: str = "") -> Iterator[None]:
+        """Time work of the trunk, or of the branch of a candidate that was told something."""
+        spent, work = self.trunk.spent_s, self.work_s
+        if owner:
+            # Its memory is that of the trunk up to here.
+            spent = self.branch_spent_s.setdefault(owner, dict(spent))
+            work = self.told_work_s
+        with timing(kind, spent, work):
+            yield
+            self.method.settle()
 
     def _ask(self, feed: Feed, ask: Ask, clip: Clip, frame_decode_s: float) -> Clip:
         """Put an ask; returns what is left of the clip for the trunk."""
-        base = self.branches.get(ask.candidate.id, self.method)
         at = self._moment(feed, ask, clip, frame_decode_s)
         # The branch is taken here, at its place in the stream, even if the pool answers later.
-        branch = base.branch() if self.method.forks else base
+        branch, branch_s = self._branched(self.branches.get(ask.candidate.id, self.method))
+        at = replace(at, branch_s=branch_s)
 
         def work() -> None:
             self._store(ask, answer(branch, ask, at, self.episode.trajectory.id, self.setting))
@@ -206,6 +231,15 @@ class Walk:
         else:
             self.open.append(self.pool.submit(work))
         return clip
+
+    def _branched(self, base: Method) -> tuple[Method, float]:
+        """What answers, and the seconds that taking it took."""
+        if not base.forks:
+            return base, 0.0
+        took: dict[str, float] = {}
+        with timing("branch", took):
+            branch = base.branch()
+        return branch, took["branch"]
 
     def _moment(self, feed: Feed, ask: Ask, clip: Clip, frame_decode_s: float) -> Moment:
         """Where an ask is put in the stream."""
@@ -221,7 +255,7 @@ class Walk:
             tail=clip.until(probe.t_s, probe.closed),
             late=late,
             streamed=candidate.id in self.told or bool(late),
-            observe_s=self.trunk.observe_s,
+            spent_s=dict(self.branch_spent_s.get(candidate.id, self.trunk.spent_s)),
             decode_s=self.trunk.decode_s,
             frame_decode_s=frame_decode_s,
             prefix_s=self.trunk.fed_s + _before(feed, probe.t_s),
@@ -244,9 +278,9 @@ class Walk:
             future.result()
         self.open.clear()
 
-    def _members(self) -> Iterator[Method]:
-        yield self.method
-        yield from self.branches.values()
+    def _members(self) -> Iterator[tuple[str, Method]]:
+        yield "", self.method
+        yield from self.branches.items()
 
     def _streamed_notes(self) -> list[tuple[str, Note]]:
         """Notes that reach the memory in the stream, with their candidates, in time order."""
@@ -272,11 +306,13 @@ class Walk:
             owner, note = self.notes.pop(0)
             self.told.add(owner)
             if not self.method.forks:
-                self.method.note(note)
+                with self._timed("notes"):
+                    self.method.note(note)
                 continue
-            if owner not in self.branches:
-                self.branches[owner] = self.method.branch()
-            self.branches[owner].note(note)
+            with self._timed("notes", owner):
+                if owner not in self.branches:
+                    self.branches[owner] = self.method.branch()
+                self.branches[owner].note(note)
 
     def _logged_bytes(self, feed: Feed) -> int:
         """Text of the wearer's registrations in completed sessions, where a log keeps them."""

@@ -128,6 +128,14 @@ class Method(ABC):
         """What a reader of its scores must know of the model that serves it; reports show it."""
         return ""
 
+    def settle(self) -> None:
+        """Wait until the device has done what was asked of it, so that the next work is timed."""
+        device: Any = getattr(self.served, "device", None)
+        if getattr(device, "type", "cpu") != "cpu":
+            from bench_lib.backbones.generate import synchronize
+
+            synchronize(device)
+
     def tokens(self) -> tuple[int, int]:
         """Visual tokens kept now and seen so far; zeros where memory does not hold tokens."""
         return 0, 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench_lib.exchange import Generation, Refused, Reply
-from bench_lib.measure import count
+from bench_lib.measure import count, passed
 from bench_lib.messages.chat import (
     BudgetSpent,
     Chat,
@@ -32,6 +32,7 @@ def ask(
     try:
         reply = chat.complete(messages, contract, generation)
         calls += len(reply.rejected)
+        passed(ahead_s(reply))
     except ChatError as error:
         calls = 0 if isinstance(error, BudgetSpent) else max(1, len(error.rejected))
         raise

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bench_lib.asks.dense import densely, unscored
+from bench_lib.measure import MEMORY
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.runs.folder import Run
 from bench_lib.schema import Key, Response, Trajectory
@@ -30,8 +31,8 @@ OUTCOMES = ("passed", "failed", "unparsed", "answered", "refused", "error", "not
 """What can become of an ask, in the order of every table and figure; they never merge."""
 MISSING = ("refused", "error", "not_run")
 TIMINGS = (
-    "prefix_s", "observe_s", "decode_s", "tail_s", "ttft_query_s", "ttft_prep_s", "ttft_e2e_s",
-    "total_s",
+    "prefix_s", "decode_s", *(f"{kind}_s" for kind in MEMORY), "tail_s", "preparation_s",
+    "generation_s", "ttft_query_s", "ttft_prep_s", "ttft_e2e_s", "total_s",
 )  # fmt: skip
 
 

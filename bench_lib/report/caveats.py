@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench_lib.readings.material import Material
+from bench_lib.readings.times import untimed
 from bench_lib.report.spans import overlapping, spans
 from bench_lib.report.text import plural
 from bench_lib.runs.identity import FORMAT
@@ -37,6 +38,7 @@ def caveats(material: Material) -> list[Caveat]:
         *_judge(material),
         *_selection(material),
         *shared_times(material),
+        *_untimed(material),
         *_code(material),
     ]
     return sorted(found, key=lambda caveat: not caveat.grave)
@@ -192,6 +194,15 @@ def shared_times(material: Material) -> Iterator[Caveat]:
     together = overlapping(spans(material.run.folder))
     if together > 1:
         yield Caveat(f"Timings were taken while up to {together} processes worked at once.")
+
+
+def _untimed(material: Material) -> Iterator[Caveat]:
+    count = untimed(material)
+    if count:
+        yield Caveat(
+            f"{plural(count, 'answer was', 'answers were')} made before all work of a method was "
+            "timed: the real-time factor and what rests on the memory's work leave them out."
+        )
 
 
 def _code(material: Material) -> Iterator[Caveat]:

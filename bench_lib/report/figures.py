@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bench_lib.readings import times
 from bench_lib.readings.material import OUTCOMES, Material
 from bench_lib.report import tables
 from bench_lib.report.text import clipped, duration, plural, size
@@ -261,7 +262,7 @@ def clip_times(material: Material) -> Figure:
 def first_token(material: Material) -> Figure:
     """Wait for the first token by length of history, in the colours of the capabilities."""
     title = "Wait for the first token, by length of history"
-    frame = tables.derived(material)
+    frame = times.derived(material)
     if frame.empty:
         return Figure(title, absent="no ask was answered yet")
     step, unit = hours_or_less(float(frame["prefix_s"].max()))

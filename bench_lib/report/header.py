@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench_lib import paths
+from bench_lib.readings import times
 from bench_lib.readings.found import Found
 from bench_lib.readings.material import MISSING, Material
 from bench_lib.report import tables
@@ -176,7 +177,7 @@ def _largest(material: Material) -> Tile:
 
 
 def _wait(material: Material) -> Tile:
-    waits = tables.derived(material)["ttft_prep_s"]
+    waits = times.derived(material)["ttft_prep_s"]
     if waits.empty:
         return Tile("first token", DASH, "no ask was answered yet")
     return Tile(

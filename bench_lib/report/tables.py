@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -12,8 +11,7 @@ from bench_lib import measure
 from bench_lib.readings.material import OUTCOMES, Material
 from bench_lib.report.text import DASH, duration, size
 from bench_lib.report.theme import colour
-from bench_lib.score import stats, storage
-from bench_lib.score.stats import Estimate
+from bench_lib.score import storage
 from bench_lib.score.storage import PriorState
 
 
@@ -167,68 +165,6 @@ def state(material: Material) -> Table:
         tuple(rows),
         note,
     )
-
-
-TIMES = (
-    ("ttft_query_s", "First token, from the question", "memory ready, its own prefill begins"),
-    ("ttft_prep_s", "First token, with preparation", "plus the open clip and all memory work"),
-    ("ttft_e2e_s", "First token, end to end", "plus decoding the frames worked on"),
-    ("generation_s", "Rest of the reply", "after the first token"),
-    ("ttft_paper_s", "First token, as APM-Bench", "where input does not stream: with observing"),
-    ("rtf", "Real-time factor", "(observing + preparation) / seconds of video; no decoding"),
-    ("rtf_stream", "Real-time factor of the stream", "observing / seconds of video"),
-    ("decode_rate", "Video decoding", "seconds for each second of video"),
-)
-"""Columns of `derived`, and what they are called."""
-
-
-def derived(material: Material) -> pd.DataFrame:
-    """Timings of the answered asks with what follows from them; ratios have no unit."""
-    frame = material.answers[material.answers["ttft_prep_s"].notna()].copy()
-    for name in ("prefix_s", "observe_s", "decode_s", "ttft_prep_s", "total_s"):
-        frame[name] = frame[name].astype(float)
-    prefix = frame["prefix_s"].where(frame["prefix_s"] > 0)
-    frame["generation_s"] = frame["total_s"] - frame["ttft_prep_s"]
-    # Protocol: from the last memory update where input streams, else from the prefix's first frame.
-    before = 0.0 if material.facts.get("input_class") == "incremental" else frame["observe_s"]
-    frame["ttft_paper_s"] = before + frame["ttft_prep_s"]
-    frame["rtf"] = (frame["observe_s"] + frame["ttft_prep_s"]) / prefix
-    frame["rtf_stream"] = frame["observe_s"] / prefix
-    frame["decode_rate"] = frame["decode_s"] / prefix
-    return frame
-
-
-def times(material: Material) -> Table:
-    """Waiting and working times over the answered asks."""
-    frame = derived(material)
-    rows = []
-    for name, title, meaning in TIMES:
-        own = frame[frame[name].notna()]
-        values = own[name].astype(float)
-        unit = duration if name.endswith("_s") else ratio
-        if own.empty:
-            cells = [dash("no ask was answered")] * 3 + [Cell("0")]
-        else:
-            found = [stats.quantile(values, own["trajectory"], q) for q in (0.5, 0.95)]
-            cells = [Cell(unit(e.value), _between(e, unit), e.note) for e in found]
-            cells += [Cell(unit(float(values.mean()))), Cell(f"{len(values):,}")]
-        rows.append(Row((Cell(title, meaning), *cells)))
-    return Table(
-        "Time to an answer",
-        ("", "median", "95th percentile", "mean", "n asks"),
-        tuple(rows),
-        "Ranges are 95 % intervals that take whole trajectories as the unit.",
-    )
-
-
-def _between(found: Estimate, unit: Callable[[float], str]) -> str:
-    """The interval of an estimate, empty where it has none."""
-    return "" if math.isnan(found.low) else f"{unit(found.low)} to {unit(found.high)}"
-
-
-def ratio(value: float) -> str:
-    """A ratio of seconds, with two digits that count."""
-    return f"{value:.3f}" if value >= 0.0995 else f"{value:.2g}"
 
 
 def work(material: Material) -> Table:

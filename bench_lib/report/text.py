@@ -27,6 +27,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.2f} h"
 
 
+def ratio(value: float) -> str:
+    """A ratio of seconds, with two digits that count."""
+    return f"{value:.3f}" if value >= 0.0995 else f"{value:.2g}"
+
+
 def clipped(name: str, length: int = 14) -> str:
     """A name short enough for a figure: its begin and, where names differ, its end."""
     end = length * 2 // 3

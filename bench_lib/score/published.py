@@ -23,7 +23,7 @@ PATH = Path(__file__).parent / "published.json"
 CAPABILITIES = {"cross_session": CSU, "perception": RTP, "adaptive": AR, "overall": OVERALL}
 ADAPTIVE = [task.code for task in APM_BENCH.tasks if task.adaptive]
 TTFT, STORAGE, FAILURES = "TTFT (s)", "storage (bytes per hour)", "format failures (%)"
-RTF = "real-time factor"
+RTF, LATENCY = "real-time factor", "full response (s)"
 
 
 @cache
@@ -101,6 +101,8 @@ def _apm() -> list[tuple[Any, ...]]:
         add(row, OVERALL, STORAGE, "storage_bytes_per_hour")
     for row in _rows("table_8_rtf"):
         add(row, OVERALL, RTF, "rtf_mean_ratio")
+    for row in _rows("table_9_api_latency"):
+        add(row, OVERALL, LATENCY, "full_response_latency_mean_s")
     for row in _rows("table_4_tasks"):
         for task in APM_BENCH.tasks:
             measure = GATED if task.adaptive else ACCURACY

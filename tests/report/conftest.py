@@ -171,8 +171,13 @@ def response(owner: Trajectory, ask: Ask, number: int) -> Response:
         timings={
             "prefix_s": prefix_s,
             "observe_s": prefix_s * 0.11,
+            "session_start_s": 0.5 + prefix_s // SESSION_S,
+            "session_end_s": 3.0 * (prefix_s // SESSION_S),
+            "notes_s": 0.25,
             "decode_s": prefix_s * 0.02,
             "tail_s": 0.05,
+            "preparation_s": prep_s - query_s,
+            "generation_s": query_s + 0.6,
             "ttft_query_s": query_s,
             "ttft_prep_s": prep_s,
             "ttft_e2e_s": prep_s + 0.08,
@@ -209,6 +214,18 @@ def session_records(owner: Trajectory, holds: str = "kv") -> list[dict[str, Any]
                 "clip_s": [
                     round(0.6 + 0.5 * dice(owner.id, at, i) + 0.05 * at, 6) for i in range(75)
                 ],
+                "work_s": {
+                    "observe": 66.0,
+                    "session_start": 1.0,
+                    "session_end": 3.0,
+                    "notes": 0.0,
+                },
+                "told_work_s": {
+                    "observe": 11.0,
+                    "session_start": 0.5,
+                    "session_end": 3.0,
+                    "notes": 0.25,
+                },
                 "counters": {"source_frames_decoded": 18_000, "frames_sampled": 600},
                 "tokens_kept": tokens[0],
                 "tokens_seen": tokens[1],

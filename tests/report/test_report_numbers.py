@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats as sps
 
-from bench_lib.report import score_table, tables
+from bench_lib.report import score_table, tables, time_tables
 from bench_lib.report.text import DASH, duration, size
 
 TASKS = {
@@ -193,13 +193,18 @@ def test_outcomes_add_up_and_match_the_records(run):
 
 def test_times(run):
     told = [r["timings"] for r in records(run, "responses") if r["timings"]]
-    rows = {row.cells[0].text: row.cells for row in tables.times(run).rows}
-    ratio = [(t["observe_s"] + t["ttft_prep_s"]) / t["prefix_s"] for t in told]
+    rows = {row.cells[0].text: row.cells for row in time_tables.times(run).rows}
+    kinds = ("observe", "session_start", "session_end", "notes")
+    memory = [sum(t[f"{kind}_s"] for kind in kinds) for t in told]
+    ratio = [(m + t["ttft_prep_s"]) / t["prefix_s"] for m, t in zip(memory, told, strict=True)]
     expected = {
         "First token, from the question": [t["ttft_query_s"] for t in told],
         "First token, with preparation": [t["ttft_prep_s"] for t in told],
         "First token, end to end": [t["ttft_e2e_s"] for t in told],
         "Rest of the reply": [t["total_s"] - t["ttft_prep_s"] for t in told],
+        "Whole reply": [t["total_s"] for t in told],
+        "Whole reply, as APM-Bench": [t["generation_s"] for t in told],
+        "First token, as APM-Bench": [t["ttft_prep_s"] for t in told],
     }
     for name, values in expected.items():
         found = [c.text for c in rows[name][1:]]
@@ -216,7 +221,7 @@ def test_decoding_is_not_in_the_real_time_factor(build):
         return record.model_copy(update={"timings": timings})
 
     def factor(material):
-        return tables.times(material).rows[4].cells[1].text
+        return time_tables.times(material).rows[7].cells[1].text
 
     plain = factor(build(trajectories=2))
     assert factor(build(trajectories=2, change=slower, seed=7)) == plain

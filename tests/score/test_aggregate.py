@@ -314,6 +314,15 @@ def test_duplicates_count_once_and_a_retry_replaces_its_error():
     assert data.notes[0].startswith("1 instances were answered more than once, 1 replies differed")
 
 
+def test_of_two_failures_the_newest_says_why():
+    one = p.choice()
+    replies = [
+        p.reply("t", one, "q", "", "error").model_copy(update={"error": why})
+        for why in ("out of memory", "timed out")
+    ]
+    assert instances([p.trajectory("t", [one])], replies).rows["why"].tolist() == ["timed out"]
+
+
 def test_pending_is_expected_less_found_not_a_count_of_lines():
     """Public report: five expected, ids 0, 1, 3, 4 there: 2 is the one that is missing."""
     items = [p.choice() for _ in range(5)]

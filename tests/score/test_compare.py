@@ -63,6 +63,9 @@ def test_only_what_both_have_scored_counts():
     ).iloc[0]
     assert found["value"] == 0  # the same replies where both have some
     assert (found["n"], found["clusters"], found["left_out"]) == (36, 9, 3 * 6)
+    both = run(sets, 0.9, seed=1, broken={"t10", "t11"})
+    other = compare.differences({"half": half, "both": both}, "half", ["ER"]).iloc[0]
+    assert (other["n"], other["left_out"]) == (28, (3 + 2) * 6), "on either side"
     assert "missing replies differ: 0.0% and 25.0%" in found["note"]
 
 

@@ -8,9 +8,9 @@ import pandas as pd
 
 from bench_lib.benches.arena.scores import arena_scores
 from bench_lib.benches.arena.tables import N_A, SMALL, Runs
+from bench_lib.readings import times
 from bench_lib.readings.found import line
 from bench_lib.readings.material import Material
-from bench_lib.report import tables
 from bench_lib.report.cells import score_cell
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import duration
@@ -176,7 +176,7 @@ def latency(runs: Runs) -> Table:
     """Waits of the reactive questions by run and capability."""
     rows = []
     for label, material in runs.items():
-        frame = tables.derived(material)
+        frame = times.derived(material)
         rows.append(Row((Cell(label),), "group", colour("")))
         for code in ("RTP", "HR", "Tool"):
             own = frame[frame["task"] == code]

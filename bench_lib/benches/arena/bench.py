@@ -19,6 +19,7 @@ from bench_lib.readings.material import Material
 from bench_lib.report import figures as common
 from bench_lib.report.sections import Listing, Piece, Section
 from bench_lib.report.tables import work
+from bench_lib.report.time_tables import spent
 from bench_lib.schema import Key, Response, Verdict
 from bench_lib.score.cases import Case, arena_cases
 from bench_lib.score.instances import Instances
@@ -109,6 +110,7 @@ class Arena(Benchmark):
         """First tokens, waits and counted work."""
         yield common.first_token(material)
         yield acts.latency({material.label: material})
+        yield spent(material)
         yield work(material)
 
     def given(self, material: Material, verdicts: Sequence[Verdict]) -> Iterator[Piece]:
