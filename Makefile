@@ -39,6 +39,7 @@ lint: $(READY)
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy bench_lib
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as check; check()' --no-cache
+	$(PYTHON) tests/dead.py
 
 missing: $(READY)
 	@$(PYTHON) -m bench_lib missing

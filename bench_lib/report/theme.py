@@ -30,7 +30,6 @@ COLOURS: Mapping[str, str] = {
 OTHER = "#6b7280"
 INK = "#1f2933"
 MUTED = "#5b6773"
-RULE = "#d8dee4"
 KINDS: Mapping[str, str] = {
     "kv": "#4a4e8f",
     "embeddings": "#7d6bb0",

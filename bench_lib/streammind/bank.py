@@ -91,10 +91,9 @@ class Turn:
 
 
 class Bank:
-    """What is known; see the module. `upto` counts the log entries that were taken in."""
+    """What is known; see the module."""
 
     def __init__(self) -> None:
-        self.upto = 0
         self.places: tuple[Place, ...] = ()
         self.micros: dict[str, Event] = {}
         self.macros: dict[str, Event] = {}
@@ -122,7 +121,6 @@ class Bank:
 
     def take(self, entry: Entry) -> None:
         """Take in one more entry; kinds that say nothing about the world are passed over."""
-        self.upto += 1
         reader = getattr(self, f"_{entry.kind}", None)
         if reader is not None:
             reader(entry, entry.body)
