@@ -137,11 +137,12 @@ class Endpoint(Chat):
             with self.transport.post("/chat/completions", body, most) as found:
                 reply = collect(found, sent_at, assumed)
             usage |= reply.usage
-        self.name.hold(reply.model)
-        text, reasoning = (
-            scrubbed(t, self.settings.key_env) for t in (reply.text, reply.reasoning)
+        text, reasoning, name = (
+            scrubbed(told, self.settings.key_env)
+            for told in (reply.text, reply.reasoning, reply.model)
         )
-        return replace(reply, text=text, reasoning=reasoning)
+        self.name.hold(name)
+        return replace(reply, text=text, reasoning=reasoning, model=name)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors from the server's `embedding_model`, or lexical ones where none is named."""

@@ -24,6 +24,7 @@ from bench_lib.errors import BenchError, nearest
 from bench_lib.exchange import Generation
 from bench_lib.messages.chat import Chat, ChatError, ChatReply, Contract, Frames, Message, Text
 from bench_lib.messages.keys import key_from
+from bench_lib.redact import redacted
 from bench_lib.video.stream import ArrayFrame, Size
 
 FREE = Contract("free")
@@ -152,7 +153,7 @@ def _server(chat: Endpoint) -> tuple[list[Check], int]:
     checks.append(Check("reachable", True, chat.url))
     there = chat.model in models
     told = chat.model if there else f"{chat.model!r} is not served; {nearest(chat.model, models)}"
-    checks.append(Check("model", there, told))
+    checks.append(Check("model", there, redacted(told, variable)))
     told_limit = models.get(chat.model, {}).get("max_model_len")
     known = told_limit if type(told_limit) is int and told_limit > 0 else 0
     return checks, chat.settings.context_tokens or known

@@ -36,8 +36,8 @@ STOPS = {
     "content_filter": "refused",
 }
 """Known finish reasons (OpenAI, vLLM, SGLang, text-generation-inference, Together)."""
-MOST_COUNT = 10**12
-"""No count of a reply is larger."""
+MOST_COUNT, MOST_NAME = 10**12, 200
+"""No count of a reply is larger, no model's name longer."""
 
 
 class Fault(Exception):
@@ -127,7 +127,7 @@ def error_in(event: Mapping[str, Any]) -> Any:
 
 
 def counts(usage: Any) -> dict[str, int]:
-    """Counts of a reply, those of the details included (`cached_tokens`, `reasoning_tokens`, ...).
+    """Counts of a reply: of tokens, details included (`cached_tokens`, ...), and of `frames`.
 
     Whatever is no whole number from 0 on is left out, as if it had not been told.
     """
@@ -138,6 +138,7 @@ def counts(usage: Any) -> dict[str, int]:
         name: n
         for group in (*details, usage)
         for name, n in group.items()
+        if name.endswith("_tokens") or name == "frames"
         if type(n) is int and 0 <= n <= MOST_COUNT
     }
 
@@ -161,6 +162,7 @@ class _Parts:
         self.usage |= counts(event.get("usage"))
         name = event.get("model")
         if isinstance(name, str) and name:
+            name = mended(name[:MOST_NAME])
             if self.model not in ("", name):
                 raise Fault(f"one reply from two models, {self.model!r} and {name!r}")
             self.model = name

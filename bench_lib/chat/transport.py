@@ -22,7 +22,7 @@ from bench_lib.messages import abort
 from bench_lib.messages.chat import RequestRefused, TransportError
 from bench_lib.messages.keys import key_from
 from bench_lib.messages.settings import EndpointSettings
-from bench_lib.redact import redacted
+from bench_lib.redact import redacted, scrubbed
 
 T = TypeVar("T")
 PASSING = frozenset({408, 409, 424, 425, 429, 499})
@@ -99,7 +99,7 @@ class Transport:
         """What the server says at an address of its own, or nothing where it has none."""
         try:
             with self._response("GET", "", base=address) as response:
-                return "".join(self._chunks(response))
+                return scrubbed("".join(self._chunks(response)), self.settings.key_env)
         except (Fault, RequestRefused):
             return ""
 

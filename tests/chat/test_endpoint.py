@@ -9,8 +9,9 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from scripted_server import FREE, GREEDY, Server, connect, frame, user
+from scripted_server import FREE, GREEDY, Server, connect, event, frame, user
 
+from bench_lib.chat.reply_stream import counts
 from bench_lib.errors import BenchError
 from bench_lib.exchange import Generation
 from bench_lib.measure import counting
@@ -71,8 +72,9 @@ def test_text_of_any_script_arrives_whole_however_the_bytes_come():
         assert connect(server).complete(user("hm?"), FREE, GREEDY).text == "温牛奶 ☕"
 
 
-def test_reasoning_is_kept_apart():
-    with Server(lambda e: e.reply("B", reasoning_content="A is wrong")) as server:
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_is_kept_apart(name):
+    with Server(lambda e: e.reply("B", **{name: "A is wrong"})) as server:
         reply = connect(server).complete(user("hm?"), FREE, GREEDY)
     assert (reply.text, reply.reasoning) == ("B", "A is wrong")
 
@@ -327,3 +329,30 @@ def test_frames_without_a_size_keep_their_own():
         connect(server).complete([Message("user", (part,))], FREE, GREEDY)
     data = server.requests[0].items[0]["image_url"]["url"].partition(",")[2]
     assert Image.open(io.BytesIO(base64.b64decode(data))).size == (14, 10)
+
+
+def test_log_probabilities_are_those_of_the_first_token():
+    def top(*values):
+        return {"content": [{"top_logprobs": [{"logprob": value} for value in values]}]}
+
+    sent = [
+        event("", delta={"role": "assistant"}, logprobs={"content": []}),
+        event("a", logprobs=top(-2.0, -0.5, -9999)),
+        event("b", "stop", logprobs=top(-1.0)),
+    ]
+    with Server(lambda e: e.stream(*sent, "[DONE]")) as server:
+        reply = connect(server, logprobs=3).complete(user("hm?"), FREE, GREEDY)
+    assert reply.logits.tolist() == [-0.5, -2.0, -9999]
+
+
+def test_counts_are_whole_numbers_of_tokens_and_frames():
+    told = {
+        "prompt_tokens": 10**12,
+        "completion_tokens": 10**12 + 1,
+        "total_tokens": 0,
+        "cost": 3,
+        "frames": 7,
+        "details": {"cached_tokens": 5, "total_tokens": 9, "frames_left": 1},
+    }
+    kept = {"prompt_tokens": 10**12, "total_tokens": 0, "frames": 7, "cached_tokens": 5}
+    assert counts(told) == kept

@@ -11,9 +11,11 @@ import traceback
 from urllib.parse import quote
 
 import pytest
-from scripted_server import FREE, GREEDY, Server, connect, user
+from scripted_server import FREE, GREEDY, Server, connect, raw, user, whole
 
 from bench_lib.chat.cache import CachedChat
+from bench_lib.chat.preflight import preflight
+from bench_lib.chat.server import served
 from bench_lib.errors import BenchError
 from bench_lib.messages.chat import ChatError
 from bench_lib.redact import names_a_secret, redacted, scrubbed, secret_at
@@ -37,7 +39,7 @@ def test_the_key_is_sent_only_where_it_is_named(key):
 def _echoes(exchange):
     """A server that gives back what it should not, in every place it has."""
     told = exchange.http.headers["Authorization"]
-    match exchange.number % 5:
+    match exchange.number % 6:
         case 0:
             exchange.reply(f"your key is {told}", reasoning_content=told)
         case 1:
@@ -48,6 +50,8 @@ def _echoes(exchange):
             exchange.stream(json.dumps({"error": {"message": told, "code": 400}}))
         case 4:
             exchange.send(200, f"not json {told}")
+        case 5:
+            raw(exchange, whole("ok", top={"model": told, "usage": {told: 5, "prompt_tokens": 5}}))
 
 
 def test_no_reply_error_log_or_file_holds_the_key(key, tmp_path):
@@ -62,7 +66,7 @@ def test_no_reply_error_log_or_file_holds_the_key(key, tmp_path):
         with Server(_echoes) as server:
             endpoint = connect(server, key_env="TEST_CHAT_KEY", retries=0)
             cached = CachedChat(endpoint, tmp_path)
-            for i in range(10):
+            for i in range(12):
                 try:
                     shown.append(repr(cached.complete(user(f"q{i}"), FREE, GREEDY)))
                 except ChatError:
@@ -70,9 +74,10 @@ def test_no_reply_error_log_or_file_holds_the_key(key, tmp_path):
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
+    assert endpoint.answers_as == "Bearer ***"
     shown += [repr(vars(endpoint)), repr(vars(endpoint.transport)), json.dumps(endpoint.identity)]
     shown += [path.read_text() for path in tmp_path.rglob("*.json")]
-    assert sum("ChatReply" in text for text in shown) == 2
+    assert sum("ChatReply" in text for text in shown) == 4
     assert sum("Traceback" in text for text in shown) == 8
     assert "127.0.0.1" in logged.getvalue()  # the control: the log did record the requests
     for text in (*shown, logged.getvalue()):
@@ -172,3 +177,12 @@ def test_places_of_secrets_are_named():
     assert secret_at({"command": ["run", "--api-key", "x"]}) == "command"
     assert secret_at({"command": ["run", "--token=hunter2"]}) == "command"
     assert secret_at({"command": ["run", "--tokens", "12"], "key_env": "KEY", "key": ""}) == ""
+
+
+def test_what_a_server_tells_of_itself_holds_no_key(key):
+    told = json.dumps({"version": f"1 {KEY}"})
+    listed = json.dumps({"data": [{"id": f"toy-{KEY}"}]})
+    with Server(lambda e: e.reply("ok"), pages={"/version": told, "/v1/models": listed}) as server:
+        chat = connect(server, key_env="TEST_CHAT_KEY")
+        assert served(chat).version == "1 ***"
+        assert KEY not in str(preflight(chat))

@@ -225,7 +225,26 @@ def test_no_digit_in_prose_becomes_a_verdict(reply):
 def test_the_schema_says_what_the_parser_says():
     assert verdicts.SCHEMA["properties"]["score"]["enum"] == [1, 2, 3, 4, 5]
     assert set(json.loads(graded())) == set(verdicts.SCHEMA["required"])
-    assert verdicts.SCHEMA["additionalProperties"] is False
+    assert set(verdicts.BINARY_SCHEMA["required"]) == {"verdict", "justification"}
+    for schema in (verdicts.SCHEMA, verdicts.BINARY_SCHEMA):
+        marks = schema["properties"].get("criterion_checks", schema)
+        for part in (schema, marks):
+            assert part["type"] == "object"
+            assert part["additionalProperties"] is False
+            assert set(part["required"]) == set(part["properties"])
+        assert schema["properties"]["justification"] == {"type": "string"}
+    assert verdicts.SCHEMA["properties"]["score"]["type"] == "integer"
+    assert verdicts.SCHEMA["properties"]["critical_issues"] == {
+        "type": "array",
+        "items": {"type": "string"},
+    }
+    found = verdicts.SCHEMA["properties"]["criterion_checks"]["properties"]
+    assert {name: tuple(one["enum"]) for name, one in found.items()} == verdicts.CHECKS
+    assert {one["type"] for one in found.values()} == {"string"}
+    assert verdicts.BINARY_SCHEMA["properties"]["verdict"] == {
+        "type": "string",
+        "enum": ["correct", "incorrect"],
+    }
 
 
 # Cases
