@@ -9,7 +9,6 @@ are with `part("embeddings")`; inside it the kind is inherited.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import sys
 from collections import Counter
@@ -21,6 +20,7 @@ import numpy as np
 
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
+from bench_lib.state.names import class_of, name_of
 from bench_lib.state.packs import RECORD, Reader, Shelf, Writer, read, sweep
 from bench_lib.video.stream import ArrayFrame, EncodedFrame, StoredFrame
 
@@ -153,7 +153,7 @@ def _pack(value: Any, path: str, kind: str, writer: Writer) -> Any:
             )
             for f in dataclasses.fields(value)
         }
-        return {"class": f"{cls.__module__}:{cls.__qualname__}", "fields": packed}
+        return {"class": name_of(cls), "fields": packed}
     if isinstance(value, tuple):
         return {"tuple": [_pack(v, f"{path}.{i}", kind, writer) for i, v in enumerate(value)]}
     if isinstance(value, dict):
@@ -176,20 +176,7 @@ def _unpack(tree: Any, reader: Reader, owner: type) -> Any:
         return reader.value(body)
     if tag == "class":
         fields = {key: _unpack(item, reader, owner) for key, item in tree["fields"].items()}
-        return _dataclass(body, owner)(**fields)
+        return class_of(body, owner)(**fields)
     if tag == "tuple":
         return tuple(_unpack(item, reader, owner) for item in body)
     return {key: _unpack(item, reader, owner) for key, item in body.items()}
-
-
-def _dataclass(name: str, owner: type) -> type:
-    module_name, _, qualname = name.partition(":")
-    if not (module_name.startswith("bench_lib.") or module_name == owner.__module__):
-        raise BenchError(f"a saved state may not name the class {name}")
-    value: Any = importlib.import_module(module_name)
-    for attribute in qualname.split("."):
-        if attribute != "<locals>":
-            value = getattr(value, attribute)
-    if not dataclasses.is_dataclass(value):
-        raise BenchError(f"a saved state names {name}, which is not a record")
-    return value  # type: ignore[return-value]
