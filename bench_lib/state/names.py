@@ -38,9 +38,9 @@ SHARED = {
 }
 """Where the class of each shared name is; a name never changes, its place may."""
 MOVED = {
-    "bench_lib.methods.base": "bench_lib.exchange",
-    "bench_lib.methods.parts": "bench_lib.memories.parts",
-    "bench_lib.stream": "bench_lib.video.stream",
+    "bench_lib.memories.method": "bench_lib.exchange",
+    "bench_lib.memories.parts": "bench_lib.memories.parts",
+    "bench_lib.video.stream": "bench_lib.video.stream",
     **{
         f"bench_lib.methods.{name}": f"bench_lib.memories.{name}"
         for name in (

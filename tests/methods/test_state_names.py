@@ -39,7 +39,7 @@ def test_what_was_saved_before_the_move_is_read(tmp_path: Path) -> None:
     walk.save(INFO, tmp_path, {"method": "m"})
     record = json.loads((tmp_path / walk.RECORD).read_text())
     assert record["state"]["class"] == "session"
-    record["state"]["class"] = "bench_lib.stream:SessionInfo"
+    record["state"]["class"] = "bench_lib.video.stream:SessionInfo"
     (tmp_path / walk.RECORD).write_text(json.dumps(record))
     assert walk.load(tmp_path, {"method": "m"}, Own) == INFO
 
