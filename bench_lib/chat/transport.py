@@ -19,7 +19,7 @@ from bench_lib.chat import body as bodies
 from bench_lib.chat.body import MOST_BYTES
 from bench_lib.chat.reply_stream import Fault, error_in, events, mended, parsed
 from bench_lib.messages import abort
-from bench_lib.messages.chat import RequestRefused, TransportError
+from bench_lib.messages.chat import RequestRefused, RequestUnfit, TransportError
 from bench_lib.messages.keys import key_from
 from bench_lib.messages.settings import EndpointSettings
 from bench_lib.redact import redacted, scrubbed
@@ -30,6 +30,8 @@ LASTING = frozenset({501, 505})
 """Statuses that may pass though they are not 5xx, and 5xx that do not; see `_passes`."""
 MOST_ERROR = 2**16
 """Characters of a failing status's body that are read."""
+UNFIT = frozenset({400, 413, 414, 415, 422})
+"""Statuses that another request may not get."""
 
 PLACES, MOST = 8, 64
 """Requests at once where the user leaves it to the server: before it is asked, and at most."""
@@ -186,7 +188,8 @@ class Transport:
             403: f" (key from {self.settings.key_env or 'no environment variable'})",
             404: " (is the address right, /v1 included, and the model's name?)",
         }.get(status, "")
-        raise RequestRefused(redacted(f"{self.url}: {told}{hint}", self.settings.key_env))
+        kind = RequestUnfit if status in UNFIT else RequestRefused
+        raise kind(redacted(f"{self.url}: {told}{hint}", self.settings.key_env))
 
     def _chunks(self, response: httpx.Response, most: int = MOST_BYTES) -> Iterator[str]:
         """The body as it comes, as long as deadline and limit allow."""

@@ -91,7 +91,12 @@ class ChatReply:
 
 
 class ChatError(Exception):
-    """A call failed for good; `rejected` holds the raw replies that broke its contract."""
+    """A call failed for good; `rejected` holds the raw replies that broke its contract.
+
+    After a `final` one other calls are in vain too.
+    """
+
+    final = False
 
     def __init__(self, message: str, rejected: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -103,7 +108,15 @@ class TransportError(ChatError):
 
 
 class RequestRefused(ChatError):
-    """The server declines this very request: key, model name, size, kind of media."""
+    """The server declines what is asked of it: its key, its address, its model's name."""
+
+    final = True
+
+
+class RequestUnfit(RequestRefused):
+    """The server declines this very request, for its length, its media or its form."""
+
+    final = False
 
 
 class ContractBroken(ChatError):
@@ -112,6 +125,8 @@ class ContractBroken(ChatError):
 
 class BudgetSpent(ChatError):
     """The user's limit on calls or cost is reached; nothing was sent."""
+
+    final = True
 
 
 class Chat(ABC):

@@ -81,8 +81,11 @@ class StreamMind(Settings, Method):
         """Keep the calls from the next `reset` on, and the memory at the end of the block."""
         trace = Trace(append, trajectory)
         self.on_call = trace.call
-        yield
-        trace.end(self.stream.log)
+        try:
+            yield
+        finally:
+            if "stream" in vars(self):
+                trace.end(self.stream.log)
 
     def frame_size(self, native: Size) -> Size:
         """The longest side is at most `max_side`."""
@@ -172,7 +175,7 @@ class StreamMind(Settings, Method):
     def respond(self, query: Query, generation: Generation) -> Reply:
         """A reactive turn; raises ChatError, Refused. The workers' own limits count, not these."""
         t_s = self._t_s(query.cutoff_s)
-        path = models.Path(f"ask@{t_s:g}:{query.text}")
+        path = models.Path(models.ask_place(t_s, query.text))
         before = (query.system,) if query.system else ()
         request = Request(
             query.text, query.contract, notes=(*before, *(logged(n) for n in query.notes))

@@ -1,7 +1,8 @@
 """Full-text search in any script: words by stem, Chinese and Japanese by pairs of characters.
 
 SQLite's own tokenizers miss words of two characters inside unspaced text, and most Chinese words
-have two, so texts are cut here and indexed as spaced tokens. Ranking is SQLite's BM25.
+have two, so texts are cut here and indexed as spaced words. Ranking is SQLite's BM25. Whatever else
+compares words takes the stems that the index would: what the one finds the other knows too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sqlite3
 import threading
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,8 +21,18 @@ _RUN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _CJK = re.compile(rf"[{_UNSPACED}]")
 
 
+def unspaced(text: str) -> bool:
+    """Whether a sign of an unspaced script is in a text."""
+    return bool(_CJK.search(text))
+
+
 def tokens(text: str) -> list[str]:
-    """Words, and the pairs of neighbouring characters of unspaced scripts (one alone by itself)."""
+    """Stems of words, and pairs of neighbouring characters of unspaced scripts (one by itself)."""
+    return [stem for word in words(text) for stem in _stems(word)]
+
+
+def words(text: str) -> list[str]:
+    """Words as they are written but for case and width; pairs of characters as in `tokens`."""
     found: list[str] = []
     for run in _RUN.findall(unicodedata.normalize("NFKC", text).casefold()):
         if _CJK.match(run) and len(run) > 1:
@@ -28,6 +40,28 @@ def tokens(text: str) -> list[str]:
         else:
             found.append(run)
     return found
+
+
+TOKENIZER = "porter unicode61"
+_lock = threading.Lock()
+_stemmer: sqlite3.Connection | None = None
+
+
+@lru_cache(100_000)
+def _stems(word: str) -> tuple[str, ...]:
+    """What SQLite makes of a word: its stem without accents; several or none where it cuts it."""
+    global _stemmer
+    with _lock:
+        if _stemmer is None:
+            _stemmer = sqlite3.connect(":memory:", check_same_thread=False)
+            _stemmer.executescript(
+                f"CREATE VIRTUAL TABLE texts USING fts5(word, tokenize='{TOKENIZER}');"
+                "CREATE VIRTUAL TABLE stems USING fts5vocab(texts, 'instance');"
+            )
+        _stemmer.execute("INSERT INTO texts VALUES (?)", (word,))
+        found = _stemmer.execute("SELECT term FROM stems ORDER BY offset").fetchall()
+        _stemmer.execute("DELETE FROM texts")
+    return tuple(term for (term,) in found)
 
 
 class TextIndex:
@@ -43,18 +77,18 @@ class TextIndex:
         self._db = sqlite3.connect(str(path) or ":memory:", check_same_thread=False)
         self._db.execute(
             "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING "
-            "fts5(key UNINDEXED, tokens, tokenize='porter unicode61')"
+            f"fts5(key UNINDEXED, tokens, tokenize='{TOKENIZER}')"
         )
         with self._db:
-            rows = ((key, " ".join(tokens(text))) for key, text in documents)
+            rows = ((key, " ".join(words(text))) for key, text in documents)
             self._db.executemany("INSERT INTO texts VALUES (?, ?)", rows)
 
     def search(self, query: str, most: int) -> list[str]:
         """Keys of the documents that share a token with the query, best first, ties by age."""
-        wanted = list(dict.fromkeys(tokens(query)))
+        wanted = list(dict.fromkeys(words(query)))
         if not wanted or most < 1:
             return []
-        match = " OR ".join(f'"{token}"' for token in wanted)
+        match = " OR ".join(f'"{word}"' for word in wanted)
         with self._lock:
             rows = self._db.execute(
                 "SELECT key FROM texts WHERE tokens MATCH ? ORDER BY round(bm25(texts), 9), rowid "

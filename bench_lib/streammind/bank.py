@@ -2,11 +2,14 @@
 
 A bank is a fold of log entries, so any past state can be rebuilt: `Bank.at(entries, t_s)` takes in
 only what had happened and been recorded by then (Eq. 19). The trunk keeps one bank up to date; each
-query builds its own. Limits of events, entities and frames are the memory writer's.
+query builds its own, so taking in an entry costs the same however much is known. Limits of events,
+entities and frames are the memory writer's.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -16,8 +19,12 @@ from bench_lib.streammind.entities import normal
 from bench_lib.streammind.log import Entry
 from bench_lib.streammind.timeline import Place, Timeline
 
-EXCLUSIVE = frozenset({"at", "in", "on", "located at", "located in", "held by"})
-"""Relations of which a thing has one at a time: a new one ends the one before."""
+_PLACED = re.compile(
+    r"(?:(?:is|are|was|now|located|placed|put|left|lying|lies|standing|stands|sitting|sits|resting"
+    r"|rests|hanging|hangs|kept|stored) )*(?:at|in|inside|into|within|on|onto|on top of|under)"
+    r"|(?:is |now )*(?:held|carried|worn) by"
+)
+"""Relations that say where a thing is: in one place, and on, in or with one thing, at a time."""
 ONGOING_S = 15.0
 """A relation seen again within so many seconds is the same occurrence."""
 
@@ -44,7 +51,10 @@ class Event:
 
 @dataclass
 class Entity:
-    """A node of the graph. `attributes` are (name, value, since) in the order of recording."""
+    """A node of the graph. `attributes` are (name, value, since) in the order of recording.
+
+    `now` has the latest value of each, `held` what the lists hold, to be found at once.
+    """
 
     id: str
     type: str
@@ -55,16 +65,21 @@ class Entity:
     attributes: list[tuple[str, str, float]] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
+    now: dict[str, str] = field(default_factory=dict)
+    held: set[tuple[str, str]] = field(default_factory=set, repr=False)
 
     @property
     def names(self) -> list[str]:
         """The name and its aliases."""
         return [self.name, *self.aliases]
 
-    @property
-    def now(self) -> dict[str, str]:
-        """The latest value of each attribute."""
-        return {name: value for name, value, _ in self.attributes}
+    def add(self, what: str, keys: Iterable[str]) -> None:
+        """Put to the list of that name what it does not hold yet."""
+        held: list[str] = getattr(self, what)
+        for key in keys:
+            if (what, key) not in self.held:
+                self.held.add((what, key))
+                held.append(key)
 
 
 @dataclass
@@ -91,9 +106,13 @@ class Turn:
 
 
 class Bank:
-    """What is known; see the module."""
+    """What is known; see the module.
+
+    `upto` counts the log entries that were taken in, `end_s` is when the last of them ends.
+    """
 
     def __init__(self) -> None:
+        self.upto = 0
         self.places: tuple[Place, ...] = ()
         self.micros: dict[str, Event] = {}
         self.macros: dict[str, Event] = {}
@@ -103,7 +122,9 @@ class Bank:
         self.turns: list[Turn] = []
         self.facts: list[tuple[float, str]] = []
         self.names: dict[tuple[str, str], str] = {}
-        self._edges: dict[tuple[str, str], list[Relation]] = {}
+        self.end_s = 0.0
+        self._newest: dict[tuple[str, str, str], Relation] = {}
+        self._placed: dict[tuple[str, bool], dict[str, list[Relation]]] = {}
 
     @classmethod
     def at(cls, entries: Iterable[Entry], t_s: float) -> Bank:
@@ -117,10 +138,12 @@ class Bank:
     @property
     def timeline(self) -> Timeline:
         """The clocks of the sessions so far."""
-        return Timeline(self.places)
+        return Timeline(self.places, self.end_s)
 
     def take(self, entry: Entry) -> None:
         """Take in one more entry; kinds that say nothing about the world are passed over."""
+        self.upto += 1
+        self.end_s = max(self.end_s, entry.end_s)
         reader = getattr(self, f"_{entry.kind}", None)
         if reader is not None:
             reader(entry, entry.body)
@@ -157,32 +180,61 @@ class Bank:
         self.entities[known.id] = known
         known.last_s = max(known.last_s, entry.end_s)
         for name in (body["name"], *body["aliases"]):
-            if name not in known.names:
-                known.aliases.append(name)
             self.names.setdefault((known.type, normal(name)), known.id)
+            if name != known.name:
+                known.add("aliases", [name])
         for name, value in body["attributes"].items():
             if known.now.get(name) != value:
                 known.attributes.append((name, value, entry.start_s))
-        known.frames += [f for f in body["frames"] if f not in known.frames]
-        if body["event"] and body["event"] not in known.events:
-            known.events.append(body["event"])
+            known.now[name] = value
+        known.add("frames", body["frames"])
+        known.add("events", [body["event"]] if body["event"] else [])
+
+    @property
+    def begun_s(self) -> float:
+        """When the session under way began: before it lies what may be days ago."""
+        return self.places[-1].offset_s if self.places else -math.inf
 
     def recent(self, since_s: float) -> list[Entity]:
-        """Entities seen since an instant, the newest first; costs no more than what it gives."""
+        """Entities seen since an instant of this session, the newest first.
+
+        It costs no more than what it gives.
+        """
+        since_s = max(since_s, self.begun_s)
         return list(takewhile(lambda e: e.last_s >= since_s, reversed(self.entities.values())))
 
     def _relation(self, entry: Entry, body: Mapping[str, Any]) -> None:
         src, label, dst = body["src"], body["label"], body["dst"]
-        edges = self._edges.setdefault((src, label), [])
-        for edge in reversed(edges):
-            if edge.dst == dst and not edge.ended and entry.start_s - edge.end_s <= ONGOING_S:
-                edge.end_s = max(edge.end_s, entry.end_s)
-                return
-            if label in EXCLUSIVE and edge.dst != dst:
-                edge.ended = True
+        edge = self._newest.get((src, label, dst))
+        if edge is not None and not edge.ended and self._goes_on(edge, entry.start_s):
+            edge.end_s = max(edge.end_s, entry.end_s)
+            return
         edge = Relation(src, label, dst, entry.start_s, entry.end_s, body["event"])
-        edges.append(edge)
+        self._newest[src, label, dst] = edge
         self.relations.append(edge)
+        if _PLACED.fullmatch(" ".join(label.casefold().split())):
+            self._place(edge)
+
+    def _goes_on(self, edge: Relation, start_s: float) -> bool:
+        """Whether a sighting belongs to the same occurrence."""
+        return edge.end_s >= self.begun_s and start_s - edge.end_s <= ONGOING_S
+
+    def _place(self, edge: Relation) -> None:
+        """A thing was seen somewhere: where it was seen before, it is no longer.
+
+        What the same look saw holds together, as do a place and a thing in it.
+        """
+        target = self.entities.get(edge.dst)
+        in_place = target is not None and target.type == "place"
+        here = self._placed.setdefault((edge.src, in_place), {})
+        for dst in [dst for dst in here if dst != edge.dst]:
+            stay = []
+            for other in here.pop(dst):
+                other.ended = other.end_s < edge.end_s
+                stay += [] if other.ended else [other]
+            if stay:
+                here[dst] = stay
+        here.setdefault(edge.dst, []).append(edge)
 
     def _turn(self, entry: Entry, body: Mapping[str, Any]) -> None:
         self.turns.append(Turn(body["role"], body["text"], entry.start_s, body["qid"]))

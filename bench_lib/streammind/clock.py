@@ -30,6 +30,10 @@ class Lockstep:
         """Move to an instant; never backwards."""
         self.now_s = max(self.now_s, t_s)
 
+    def arrived(self, t_s: float, lasts_s: float) -> float:
+        """When what was begun at `t_s` is there: after the seconds that it lasts."""
+        return t_s + lasts_s
+
     def pause(self) -> None:
         """Nothing moves anyway."""
 
@@ -63,6 +67,10 @@ class Realtime:
         while self.now_s < t_s:
             left_s = (t_s - self.now_s) / self.speed
             await anyio.sleep(0.01 if self._paused else max(left_s, 0.001))
+
+    def arrived(self, t_s: float, lasts_s: float) -> float:
+        """When what was begun at `t_s` is there: now."""
+        return max(t_s, self.now_s)
 
     def pause(self) -> None:
         """Stop; pauses count, so that as many resumes let it go on."""

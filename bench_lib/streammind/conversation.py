@@ -8,13 +8,15 @@ latency model; in real time it comes when it comes.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from bench_lib.measure import count
 from bench_lib.streammind import monitor
 from bench_lib.streammind.clock import Realtime
 from bench_lib.streammind.front import Outcome, Request, turn
-from bench_lib.streammind.models import Path
+from bench_lib.streammind.models import Path, turn_place
 from bench_lib.streammind.stream import Stream
+from bench_lib.streammind.threads import off_loop
 
 
 async def ask(stream: Stream, request: Request, t_s: float, path: Path) -> Outcome:
@@ -25,7 +27,7 @@ async def ask(stream: Stream, request: Request, t_s: float, path: Path) -> Outco
         outcome = await _turn(stream, request, t_s, path)
     finally:
         stream.clock.resume()
-    stream.called(path, t_s)
+        stream.called(path, t_s)
     stream.say("user", request.text, t_s, t_s, request.qid)
     return _effects(stream, outcome, request, t_s)
 
@@ -37,9 +39,13 @@ async def tell(stream: Stream, request: Request, t_s: float) -> Outcome:
         ChatError: no model could be asked.
     """
     await stream.advance(t_s)
-    path = Path(f"turn@{t_s:g}")
+    path = Path(turn_place(t_s, request.qid or request.text))
     stream.say("user", request.text, t_s, t_s, request.qid)
-    outcome = await _turn(stream, request, t_s, path)
+    try:
+        outcome = await _turn(stream, request, t_s, path)
+    except BaseException:
+        stream.called(path, t_s)
+        raise
     if isinstance(stream.clock, Realtime):
         stream.called(path, stream.clock.now_s)
         return _effects(stream, outcome, request, stream.clock.now_s)
@@ -55,7 +61,9 @@ async def tell(stream: Stream, request: Request, t_s: float) -> Outcome:
 
 
 async def _turn(stream: Stream, request: Request, t_s: float, path: Path) -> Outcome:
-    scene = stream.scene(t_s, path, stream.bank_at(t_s))
+    # After hours this takes a while, and other streams are on this loop.
+    bank = await off_loop(partial(stream.bank_at, t_s))
+    scene = stream.scene(t_s, path, bank)
     return await turn(scene, request, [m.told() for m in stream.monitors.values()])
 
 

@@ -1,8 +1,10 @@
 """Whether two names mean one entity: near spellings, and nothing that tells them apart.
 
 Hyper-parameter (C.5, Memory Writer): `same_entity` 0.85. The ratio alone would fuse a black jacket
-with a blue one, room 302 with 303 and the female host with the male one, so names that differ in a
-number, a colour or a gender stay apart, as do people whose names differ in a word.
+with a blue one, room 302 with 303, platform A with B and the female host with the male one, so
+names stay apart that differ in a number, a letter, a side, a colour or a gender, or have another
+word in the place of one; a word spelled a little differently is the same. Two that stay apart and
+are spelled alike are related as possibly the same, so little is lost.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-from bench_lib.search.text_index import containment, tokens
+from bench_lib.search.text_index import containment, unspaced, words
 
 COLOURS = frozenset(
     (
@@ -21,14 +23,33 @@ COLOURS = frozenset(
         *("navy", "teal", "maroon"),
     )
 )
-_COLOUR_SIGNS = frozenset("红橙黄绿青蓝紫粉棕黑白灰银金")
+_SIGNS = frozenset("红橙黄绿青蓝紫粉棕黑白灰银金左右上下前后東东南西北一二三四五六七八九十大小")
 _GENDERS = {
     **dict.fromkeys(("male", "man", "men", "boy", "boys", "gentleman", "husband", "father"), "m"),
     **dict.fromkeys(("female", "woman", "women", "girl", "girls", "lady", "wife", "mother"), "f"),
     "男": "m",
     "女": "f",
 }
-_ARTICLE = re.compile(r"^(?:the|a|an)\s+")
+_NUMBERS = {
+    word: number
+    for listed in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth",
+        "I ii iii iv V vi vii viii ix X xi xii",  # one letter is a letter
+    )
+    for number, word in enumerate(listed.split(), 1)
+}
+_SIDES = frozenset(
+    (
+        *("left", "right", "upper", "lower", "top", "bottom", "front", "back", "rear"),
+        *("north", "south", "east", "west", "inner", "outer"),
+    )
+)
+SPELLED = 0.8
+"""String similarity from which two words are spellings of one."""
+SHORT = 4
+"""Characters below which a word has one spelling."""
+_ARTICLE = re.compile(r"^(?:(?:the|a|an)\s+|一[个個只位名条條张張把辆輛台件本块塊双])")
 
 
 def normal(name: str) -> str:
@@ -38,13 +59,17 @@ def normal(name: str) -> str:
 
 
 def marks(name: str) -> frozenset[str]:
-    """Numbers, colours and genders in a name: what must agree."""
+    """Numbers, letters, sides, colours and genders in a name: what must agree."""
     plain = normal(name)
-    words = set(re.findall(r"[^\W\d_]+", plain))
+    listed = re.findall(r"(?<!['’])\b[^\W\d_]+", plain)
+    known = set(listed)
     found = {f"#{number}" for number in re.findall(r"\d+", plain)}
-    found |= {w.replace("grey", "gray") for w in words & COLOURS}
-    found |= {sign for sign in plain if sign in _COLOUR_SIGNS}
-    found |= {_GENDERS[key] for key in (*words, *plain) if key in _GENDERS}
+    found |= {f"#{_NUMBERS[word]}" for word in known & set(_NUMBERS)}
+    # "a" inside a name is an article.
+    found |= {w for w in known if len(w) == 1 and w.isascii() and (w != "a" or listed[-1] == "a")}
+    found |= {w.replace("grey", "gray") for w in known & COLOURS} | (known & _SIDES)
+    found |= {sign for sign in plain if sign in _SIGNS}
+    found |= {_GENDERS[key] for key in (*known, *plain) if key in _GENDERS}
     return frozenset(found)
 
 
@@ -58,10 +83,23 @@ def distinct(one: str, other: str, kind: str) -> bool:
     """Whether something tells two names apart, however near their spelling is."""
     if marks(one) != marks(other):
         return True
+    a, b = normal(one).split(), normal(other).split()
+    if len(a) == len(b) and not all(map(_spellings, a, b)):
+        return True
     if kind not in ("person", "text"):
         return False
-    a, b = set(tokens(normal(one))), set(tokens(normal(other)))
-    return bool(a - b) and bool(b - a)
+    known, theirs = set(words(normal(one))), set(words(normal(other)))
+    return bool(known - theirs) and bool(theirs - known)
+
+
+def _spellings(one: str, other: str) -> bool:
+    """Whether two words are one; no sign of an unspaced script stands for another."""
+    if one == other:
+        return True
+    if unspaced(one + other):
+        alike = SequenceMatcher(None, one, other, autojunk=False)
+        return all(tag != "replace" for tag, *_ in alike.get_opcodes())
+    return min(len(one), len(other)) >= SHORT and likeness(one, other) >= SPELLED
 
 
 def match(

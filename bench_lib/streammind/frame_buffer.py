@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from bench_lib.errors import BenchError
-from bench_lib.video.picture import Picture
+from bench_lib.video.picture import Picture, instant
 
 
 class FrameGone(BenchError):
@@ -49,7 +49,7 @@ class FrameBuffer:
     def find(self, frame_id: str) -> Picture | None:
         """The frame of that id, None where the ring does not hold it."""
         try:
-            at = bisect_left(self._times, int(frame_id[1:]) / 1000 - 0.0006)
+            at = bisect_left(self._times, instant(frame_id) - 0.0006)
         except ValueError:
             return None
         return next((f for f in self._frames[at : at + 2] if f.id == frame_id), None)

@@ -64,10 +64,15 @@ class FrameStore:
         self._prints: dict[str, Print] = {}
 
     def copy(self) -> FrameStore:
-        """A second store with the same frames, for a reader."""
+        """A second store that keeps and names frames as this one would."""
         other = FrameStore(self.most, self.lookback_s, self.bits, self.change)
         other.frames, other.refs = dict(self.frames), dict(self.refs)
+        other._prints = dict(self._prints)
         return other
+
+    def forget(self) -> None:
+        """What was seen just now is no longer near (a session has ended); frames stay."""
+        self._prints = {}
 
     def keep(self, frame: Picture, now_s: float, text_bearing: bool = False) -> tuple[str, bool]:
         """Keep a frame; the id under which it is found and whether it is new."""

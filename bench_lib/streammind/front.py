@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_lib.messages.chat import Contract, ContractBroken
+from bench_lib.measure import count
+from bench_lib.messages.chat import Contract, ContractBroken, RequestUnfit
 from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import FrontReply
@@ -73,7 +74,7 @@ async def turn(scene: Scene, request: Request, monitors: Sequence[str] = ()) -> 
     contract = contracts.contract(f"front_{request.kind}", FrontReply, check)
     try:
         reply = await scene.ask("front", contract, _shown(scene, request, monitors, can))
-    except ContractBroken:
+    except (ContractBroken, RequestUnfit):
         return Outcome(await fallback(scene, request, Mission(request.told())), "fallback")
     if reply.stop == "refused":
         return Outcome(reply.text, "refused", stop="refused")
@@ -121,4 +122,11 @@ async def fallback(scene: Scene, request: Request, mission: Mission) -> str:
         request.told(),
     ]
     # The last word has no parser: as with any other method, a malformed reply is the result.
-    return (await scene.ask("fallback", Contract(f"fallback_{request.kind}"), parts)).text
+    contract = Contract(f"fallback_{request.kind}")
+    try:
+        return (await scene.ask("fallback", contract, parts)).text
+    except RequestUnfit:
+        # Too much for its model: the request with what is in view at last.
+        count("fallbacks_shortened")
+        brief = [*scene.labelled(newest), *parts[-2:]]
+        return (await scene.ask("fallback", contract, brief)).text

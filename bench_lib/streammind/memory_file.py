@@ -19,6 +19,7 @@ Kinds and what their bodies hold (times in stream seconds):
     monitor      what (started, refused, cancelled, ended, not active), id, condition, mode
     alert        monitor, qid, observed_s, satisfied, confidence, message, frame, error
     check_failed as alert                           rejected   worker, raw, error
+    unheard      error                              sound that could not be transcribed
     skip         worker                             a tick that found its worker busy
 """
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import sqlite3
 from collections import deque
@@ -38,6 +40,7 @@ from typing import Any
 from bench_lib.errors import BenchError
 from bench_lib.measure import count
 from bench_lib.state.packs import ENOUGH, PACKS, RECORD, Shelf, read
+from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.clock import Lockstep
 from bench_lib.streammind.contracts import Wish
 from bench_lib.streammind.log import Entry, Log
@@ -173,7 +176,7 @@ def load(stream: Stream, folder: Path, identity: Mapping[str, Any]) -> None:
     kept = [(key, held[key][0], refs, held[key][1]) for key, refs in meta["frames"] if key in held]
     if meta["digest"] != _digest(entries, kept):
         raise BenchError(f"{path} is damaged: its digest differs; delete the folder")
-    stream.log, stream._bank = Log(entries), None
+    stream.log, stream._bank = Log(entries), Bank.at(entries, math.inf)
     for key, t_s, refs, jpeg in kept:
         stream.store.frames[key], stream.store.refs[key] = Picture(t_s, jpeg), refs
     _restore(stream, meta["state"])

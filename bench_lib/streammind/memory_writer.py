@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from bench_lib.measure import count
 from bench_lib.memories.frame_window import thin
-from bench_lib.messages.chat import BudgetSpent, ChatError, ContractBroken, RequestRefused
+from bench_lib.messages.chat import ChatError, ContractBroken
 from bench_lib.messages.fence import fenced
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import SummaryReply, WriterReply
@@ -117,9 +117,9 @@ async def _asked(scene: Scene, at: Writing, shown: Sequence[Picture]) -> tuple[W
     contract = contracts.contract("memory_writer", WriterReply)
     try:
         said = await scene.ask("memory_writer", contract, parts)
-    except (RequestRefused, BudgetSpent):
-        raise
     except ChatError as error:
+        if error.final:
+            raise
         count("writer_gaps")
         kept = [{"id": shown[i].id} for i in thin(len(shown), 3)]
         gap = WriterReply.model_validate({"key_frames": kept})
@@ -245,9 +245,9 @@ async def _summary(scene: Scene, texts: Sequence[str]) -> tuple[str, str]:
     ]
     try:
         said = await scene.ask("summary", contracts.contract("summary", SummaryReply), parts)
-    except (RequestRefused, BudgetSpent):
-        raise
-    except ChatError:
+    except ChatError as error:
+        if error.final:
+            raise
         count("summaries_failed")
         return "", "error"
     return ("", "refused") if said.stop == "refused" else (str(said.value.summary), "ok")

@@ -8,7 +8,9 @@ kept on the path of the work it belongs to, in an order that does not depend on 
 from __future__ import annotations
 
 import math
+import re
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -23,8 +25,11 @@ from bench_lib.messages.chat import (
     ChatError,
     ChatReply,
     Contract,
+    ContractBroken,
     Frames,
     Message,
+    RequestRefused,
+    RequestUnfit,
     Text,
     TransportError,
 )
@@ -33,6 +38,10 @@ from bench_lib.streammind.clock import Latency
 from bench_lib.streammind.settings import DECODING, Settings
 from bench_lib.streammind.threads import off_loop
 from bench_lib.video.picture import Picture
+
+UNFIT = 5
+"""Requests of a worker that a server may decline before it has served one of them: more are no
+matter of a request, but of the model or its settings."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,24 @@ class Call:
     took_s: float = 0.0
     first_token_s: float = 0.0
     lasts_s: float = 0.0
+
+
+def ask_place(t_s: float, text: str) -> str:
+    """Names the path of a question; `called_for` gives it back from a call's place."""
+    return f"ask@{t_s:g}:{text}"
+
+
+def turn_place(t_s: float, key: str) -> str:
+    """Names the path of an instruction by its key, or by its text where it has none."""
+    return f"turn@{t_s:g}:{key}"
+
+
+def called_for(place: str) -> str:
+    """The name of the path on which a call was made, or of the one from which that path parted."""
+    return _STEPS.sub("", place)
+
+
+_STEPS = re.compile(r"(?:/\d+(?:\.\d+)?)+$")
 
 
 @dataclass
@@ -104,6 +131,8 @@ class Models:
         self.chats = {worker: self._chat(worker, shared) for worker in DECODING}
         self.latency = Latency(settings.latency_s, seed)
         self._places: dict[tuple[str, bool], anyio.CapacityLimiter] = {}
+        self._declined: Counter[str] = Counter()
+        self._served: set[str] = set()
 
     def _chat(self, worker: str, shared: Chat) -> Chat:
         how = self.settings.of(worker)
@@ -142,6 +171,7 @@ class Models:
             async with self._place(chat, worker):
                 with anyio.fail_after(self.settings.call_timeout_s):
                     reply = await off_loop(lambda: ask(chat, messages, contract, generation))
+            self._served.add(worker)
             return reply
         except TimeoutError:
             limit = self.settings.call_timeout_s
@@ -151,6 +181,7 @@ class Models:
             call = replace(
                 call, error=f"{type(error).__name__}: {error}", rejected=tuple(error.rejected)
             )
+            self._look_at(worker, error)
             raise
         finally:
             if reply is not None:
@@ -165,6 +196,16 @@ class Models:
                 call = replace(call, took_s=time.perf_counter() - begun)
             count(f"{worker}_calls")
             path.add(call)
+
+    def _look_at(self, worker: str, error: ChatError) -> None:
+        """Raise RequestRefused where a worker was declined only and ever."""
+        if isinstance(error, ContractBroken):
+            self._served.add(worker)
+        self._declined[worker] += isinstance(error, RequestUnfit)
+        if worker not in self._served and self._declined[worker] >= UNFIT:
+            raise RequestRefused(
+                f"the first {UNFIT} requests of the {worker} were all declined, the last: {error}"
+            ) from None
 
     def _place(self, chat: Chat, worker: str) -> anyio.CapacityLimiter:
         key = chat.id, worker == "front"

@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 
 from bench_lib.measure import count
-from bench_lib.messages.chat import BudgetSpent, ChatError, RequestRefused
+from bench_lib.messages.chat import ChatError
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import MonitorReply, Wish
 from bench_lib.streammind.scene import Scene
@@ -107,9 +107,9 @@ async def check(scene: Scene, monitor: Monitor) -> Mapping[str, Any]:
     try:
         reply = await scene.ask("monitor", contracts.contract("monitor", MonitorReply), parts)
         verdict = reply.value if reply.stop != "refused" else None
-    except (RequestRefused, BudgetSpent):
-        raise
     except ChatError as error:
+        if error.final:
+            raise
         count("checks_failed")
         body["error"], verdict = type(error).__name__, None
     return {

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from bench_lib.measure import count
-from bench_lib.messages.chat import BudgetSpent, ChatError, ContractBroken, RequestRefused
+from bench_lib.messages.chat import ChatError, ContractBroken, RequestUnfit
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import RouterReply, Task
 from bench_lib.streammind.missions import Mission, Return
@@ -28,7 +28,7 @@ def kinds(scene: Scene) -> list[str]:
 
 
 async def route(scene: Scene, mission: Mission, kind: str) -> str | None:
-    """Rounds until an answer; None where there is none within the limit.
+    """Rounds until an answer; None where there is none within the limit, or none can be asked for.
 
     Raises:
         ChatError: the model cannot be reached or refuses for good.
@@ -83,7 +83,7 @@ async def _round(
     contract = contracts.contract(f"router_{kind}", RouterReply, check)
     try:
         reply = await scene.ask("router", contract, parts)
-    except ContractBroken:
+    except (ContractBroken, RequestUnfit):
         return None
     return reply.value if reply.stop != "refused" else None
 
@@ -102,8 +102,8 @@ async def _task(scene: Scene, mission: Mission, task: Task) -> Return:
     worker = recall.recall if task.kind == "recall" else search.search
     try:
         return await worker(scene, mission, task)
-    except (RequestRefused, BudgetSpent):
-        raise
     except ChatError as error:
+        if error.final:
+            raise
         count("tasks_failed")
         return Return(task, f"The {task.kind} worker failed: {type(error).__name__}.", failed=True)

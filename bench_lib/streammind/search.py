@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from bench_lib.measure import count
-from bench_lib.messages.chat import ContractBroken
+from bench_lib.messages.chat import ContractBroken, RequestUnfit
 from bench_lib.messages.fence import fenced
 from bench_lib.search.tools import CENTRE, Provider, SearchError, crop, listed, relevant
 from bench_lib.streammind import contracts
@@ -42,7 +42,7 @@ async def search(scene: Scene, mission: Mission, task: Task) -> Return:
                 _contract(provider, left),
                 _shown(scene, mission, task, frames, found, provider, left),
             )
-        except ContractBroken:
+        except (ContractBroken, RequestUnfit):
             break
         if reply.stop == "refused":
             break

@@ -82,7 +82,7 @@ class Settings:
         without: Workers that are switched off: memory_writer, recall, search, monitor.
         clock: `lockstep` (deterministic) or `realtime`. speed: video seconds per second then.
         latency_s: By worker, seconds of video that its calls take in lockstep, or a list to draw
-            from; `default` for all others.
+            from; `default` for all others. `listen` is speech recognition.
         decoding: By worker, fields of `Decoding` that differ from the paper's.
         calls_at_once: Calls under way per endpoint; the front has places of its own (ours).
         call_timeout_s: Longest call (ours).
@@ -164,8 +164,8 @@ class Settings:
                 if name not in known:
                     raise BenchError(f"decoding of {worker}: {name!r}; {nearest(name, known)}")
         for worker in self.latency_s:
-            if worker not in (*DECODING, "default"):
-                raise BenchError(f"latency_s: no worker {worker!r}; {nearest(worker, DECODING)}")
+            if worker not in (known_to := (*DECODING, "listen", "default")):
+                raise BenchError(f"latency_s: no worker {worker!r}; {nearest(worker, known_to)}")
         for part in self.without:
             if part not in PARTS:
                 raise BenchError(f"without: no part {part!r} here; {nearest(part, PARTS)}")

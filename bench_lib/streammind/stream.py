@@ -25,7 +25,7 @@ from bench_lib.prompts import PromptSet
 from bench_lib.schema import Caption
 from bench_lib.search.tools import Provider
 from bench_lib.speech.windows import Ear, Listen
-from bench_lib.streammind import memory_writer, monitor
+from bench_lib.streammind import hearing, jobs
 from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.clock import Lockstep, Realtime
 from bench_lib.streammind.frame_buffer import FrameBuffer
@@ -34,11 +34,10 @@ from bench_lib.streammind.log import Entry, Log
 from bench_lib.streammind.memory_writer import Writing
 from bench_lib.streammind.models import Call, Models, Path
 from bench_lib.streammind.monitor import Alert, Monitor
-from bench_lib.streammind.records import write_tick
 from bench_lib.streammind.scene import Scene
 from bench_lib.streammind.schedule import Apply, Job, Pending
 from bench_lib.streammind.settings import Settings
-from bench_lib.streammind.threads import together
+from bench_lib.streammind.threads import off_loop, together
 from bench_lib.video.picture import Picture
 from bench_lib.video.stream import SAMPLE_RATE, SessionInfo
 
@@ -73,6 +72,7 @@ class Stream:
         self.ring = FrameBuffer(s.ring_s)
         self.store = FrameStore(s.store_frames, s.store_lookback_s, s.store_bits, s.store_change)
         self.ear = Ear(s.audio_window_s, s.audio_min_rms, s.audio_most, listen)
+        self.listening, self.unheard, self.heard_once = 0, 0, False
         self.clock: Lockstep | Realtime = Lockstep() if s.clock == "lockstep" else Realtime(s.speed)
         self.offset_s = 0.0
         self.writing = Writing()
@@ -121,7 +121,8 @@ class Stream:
             samples, start_s = sound
             # The first frame brings silence from before the session: windows count from its start.
             before = max(0, round(-start_s * SAMPLE_RATE))
-            self.ear.sound(samples[before:], self.offset_s + max(0.0, start_s))
+            start_s = self.offset_s + max(0.0, start_s)
+            await hearing.hear(self, self.ear.windows(samples[before:], start_s))
         for picture in pictures:
             await self.advance(picture.t_s, before=True)
             count("frames_evicted", self.ring.push(picture))
@@ -137,12 +138,13 @@ class Stream:
         if not self.follows and self.settings.has("memory_writer"):
             now_s = self.clock.now_s
             if now_s > self.writing.covered_s or self.writing.event:
-                job = self._writer_job(now_s, final=True)
-                self._arrives(job, await job.work(), now_s + job.path.lasts_s)
+                await self._build()
+                await self._work([jobs.writer_job(self, now_s, final=True)], now_s)
             self.writer_next_s = math.inf
             await self._drain()
         self.ring.clear()
         self.ear.clear()
+        self.store.forget()
         self._raise()
 
     async def advance(self, to_s: float, before: bool = False) -> None:
@@ -160,7 +162,7 @@ class Stream:
         while self.pending.next_s < math.inf:
             await self.clock.reach(self.pending.next_s)
             self.pending.arrive(self.pending.next_s)
-        while self.writer_busy or any(m.busy for m in self.monitors.values()):
+        while self.writer_busy or self.listening or any(m.busy for m in self.monitors.values()):
             await anyio.sleep(0.005)  # calls under way in real time
 
     # ---- ticks
@@ -177,28 +179,37 @@ class Stream:
 
     async def _ticks(self, t_s: float) -> None:
         """Start everything that is due; in lockstep also see it through."""
-        jobs = []
+        due: list[Job] = []
         if not self.follows and self.writer_next_s <= t_s + 1e-9:
             self.writer_next_s += self.settings.writer_every_s
             if self.writer_busy:
                 self._skip("memory_writer", t_s)
             else:
-                jobs.append(self._writer_job(t_s))
+                await self._build()
+                due.append(jobs.writer_job(self, t_s))
         for watch in self._ours():
             if watch.next_s <= t_s + 1e-9:
                 watch.next_s += self.settings.monitor_every_s
                 if watch.busy:
                     self._skip("monitor", t_s)
                 else:
-                    jobs.append(self._monitor_job(watch, t_s))
+                    due.append(jobs.monitor_job(self, watch, t_s))
         if isinstance(self.clock, Realtime):
-            group = self._group or (self.trunk._group if self.trunk else None)
-            assert group is not None, "a stream in real time must be live"
-            for job in jobs:
-                group.start_soon(self._live_job, job)
-            return
-        applies = await together([job.work for job in jobs])
-        for job, apply in zip(jobs, applies, strict=True):
+            for job in due:
+                self.calls.start_soon(self._live_job, job)
+        else:
+            await self._work(due, t_s)
+
+    async def _work(self, due: Sequence[Job], t_s: float) -> None:
+        """See jobs through, whose results arrive when they are over in the video's time."""
+        try:
+            applies = await together([job.work for job in due])
+        except BaseException:
+            for job in due:  # what was asked until then is kept for looking at
+                job.free()
+                self.called(job.path, t_s)
+            raise
+        for job, apply in zip(due, applies, strict=True):
             self._arrives(job, apply, t_s + job.path.lasts_s)
         self.pending.arrive(t_s)
 
@@ -210,13 +221,22 @@ class Stream:
 
         self.pending.add(at_s, arrive)
 
+    @property
+    def calls(self) -> TaskGroup:
+        """Where calls in real time run."""
+        group = self._group or (self.trunk._group if self.trunk else None)
+        assert group is not None, "a stream in real time must be live"
+        return group
+
     async def _live_job(self, job: Job) -> None:
         try:
             apply = await job.work()
-            self.called(job.path, self.clock.now_s)
-            apply(self.clock.now_s)
         except Exception as error:  # raised by the next call from outside
             self.failure = self.failure or error
+            self.called(job.path, self.clock.now_s)
+        else:
+            self.called(job.path, self.clock.now_s)
+            apply(self.clock.now_s)
         finally:
             job.free()
 
@@ -224,64 +244,6 @@ class Stream:
         self.skipped[worker] += 1
         count(f"{worker}_skipped")
         self.write("skip", t_s, t_s, {"worker": worker}, t_s)
-
-    def _writer_job(self, t_s: float, final: bool = False) -> Job:
-        scene = self.scene(t_s, Path(f"memory_writer@{t_s:g}"), self.bank)
-        at, self.writer_busy = self.writing, True
-
-        async def work() -> Apply:
-            found = await memory_writer.tick(scene, at, final)
-
-            def apply(recorded_s: float) -> None:
-                def write(kind: str, start_s: float, end_s: float, body: Mapping[str, Any]) -> None:
-                    self.write(kind, start_s, end_s, body, recorded_s)
-
-                write_tick(found, self.bank, self.store, self.settings, write)
-                self.writing = found.writing
-
-            return apply
-
-        def free() -> None:
-            self.writer_busy = False
-
-        return Job(scene.path, work, free)
-
-    def _monitor_job(self, watch: Monitor, t_s: float) -> Job:
-        light = Bank()
-        light.places = (self.trunk or self).bank.places
-        scene = self.scene(t_s, Path(f"{watch.id}@{t_s:g}"), light)
-        watch.busy = True
-        watch.checks += 1
-
-        async def work() -> Apply:
-            with anyio.CancelScope() as watch.scope:
-                verdict = await monitor.check(scene, watch)
-                return partial(self._judge, watch, verdict)
-            return lambda recorded_s: None  # cancelled while the call was under way
-
-        def free() -> None:
-            watch.busy, watch.scope = False, None
-
-        return Job(scene.path, work, free)
-
-    def _judge(self, watch: Monitor, verdict: Mapping[str, Any], recorded_s: float) -> None:
-        if self.monitors.get(watch.id) is not watch:
-            return  # cancelled meanwhile
-        if verdict["error"]:
-            at_s = verdict["observed_s"]
-            self.write("check_failed", at_s, at_s, dict(verdict), recorded_s)
-        if not monitor.fires(watch, verdict, self.settings):
-            return
-        alert = monitor.fire(watch, verdict, recorded_s)
-        self.alerts.append(alert)
-        picture = self.ring.find(verdict["frame"])
-        if picture is not None:
-            self.store.keep(picture, recorded_s)
-        at_s = alert.observed_s
-        self.write("alert", at_s, at_s, {**verdict, "qid": watch.qid}, recorded_s)
-        self.say("assistant", alert.text, at_s, recorded_s, watch.qid)
-        if watch.wish.mode == "once":
-            self.stop_monitor(watch.id, "ended", recorded_s)
 
     def stop_monitor(self, key: str, why: str, recorded_s: float) -> None:
         """A monitor ends, its call under way with it; one that is not active is noted."""
@@ -312,6 +274,14 @@ class Stream:
         if self._bank is None:
             self._bank = self.bank_at(math.inf)
         return self._bank
+
+    async def _build(self) -> None:
+        """The same off the loop: after hours it takes a while, and other streams go on here."""
+        if self._bank is None:
+            bank = await off_loop(partial(self.bank_at, math.inf))
+            for entry in self.entries()[bank.upto :]:  # written meanwhile
+                bank.take(entry)
+            self._bank = bank
 
     def entries(self) -> list[Entry]:
         """The log that is read here: the trunk's at this version, then the overlay."""
@@ -363,9 +333,11 @@ class Stream:
         other.version = self.version if self.trunk is not None else len(self.log)
         other.log = Log(self.log.until()) if self.trunk is not None else Log()
         other.follows, other._bank = False, None
+        # What is under way is the trunk's: here nothing would ever end it.
+        other.writer_busy, other.listening = False, 0
         if self.follows:
-            writer = other.trunk.writing, other.trunk.writer_next_s, other.trunk.writer_busy
-            other.writing, other.writer_next_s, other.writer_busy = writer
+            other.writing = other.trunk.writing
+            other.writer_next_s = other.trunk.writer_next_s
         other.ring, other.ear = self.ring.copy(), self.ear.copy()
         other.store = (other.trunk.store if self.follows else self.store).copy()
         other.clock = self.clock.copy()

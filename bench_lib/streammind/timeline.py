@@ -5,10 +5,13 @@ Labels are `DAY1 10:03:12` where a session has a wall clock, else time in the st
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from bench_lib.schema import clock
+
+DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -22,10 +25,10 @@ class Place:
 
 
 class Timeline:
-    """Sessions in their order."""
+    """Sessions in their order; the last one is known until `end_s`."""
 
-    def __init__(self, places: tuple[Place, ...] = ()) -> None:
-        self.places = places
+    def __init__(self, places: tuple[Place, ...] = (), end_s: float = math.inf) -> None:
+        self.places, self.end_s = places, end_s
 
     def _at(self, t_s: float) -> Place | None:
         past = [p for p in self.places if p.offset_s <= t_s + 1e-6]
@@ -35,7 +38,8 @@ class Timeline:
         """An instant of the stream for people and models."""
         place = self._at(t_s)
         if place is None or place.wall_s is None:
-            return clock(max(0.0, t_s)).split()[1]
+            seconds = max(0, int(t_s))
+            return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
         return clock(place.wall_s + t_s - place.offset_s)
 
     def span(self, start_s: float, end_s: float) -> str:
@@ -47,7 +51,8 @@ class Timeline:
     def read(self, text: str | float) -> float:
         """The instant that a label or a number of seconds names; ValueError where it is none.
 
-        A time of day without its day is taken in the latest session that may contain it.
+        A time without its day is stream time where that lies in a session without a clock, else a
+        time of day in the latest session that may contain it.
         """
         if isinstance(text, int | float):
             return float(text)
@@ -59,18 +64,41 @@ class Timeline:
                 raise ValueError(f"{text!r} is no time such as {self.label(0.0)!r}") from None
         day, hours, minutes, seconds = found.groups()
         of_day = int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
-        clocked = [p for p in self.places if p.wall_s is not None]
-        if not clocked:
-            return of_day
-        for place in reversed(clocked):
-            assert place.wall_s is not None
-            first_day = int(place.wall_s) // 86_400
-            wall_s = (int(day) - 1 if day else first_day) * 86_400 + of_day
-            if wall_s >= place.wall_s:
-                return self._clipped(place, place.offset_s + wall_s - place.wall_s)
-        return clocked[0].offset_s
+        if not any(p.wall_s is not None for p in self.places):
+            return of_day + (int(day) - 1) * DAY_S if day else of_day
+        if day:
+            return self._of_wall((int(day) - 1) * DAY_S + of_day)
+        return self._of_day(of_day)
 
-    def _clipped(self, place: Place, t_s: float) -> float:
-        """No later than the next session's start."""
-        later = [p.offset_s for p in self.places if p.offset_s > place.offset_s]
-        return min([t_s, *later])
+    def _of_wall(self, wall_s: float) -> float:
+        """The instant of a wall time: between two sessions where the later one starts."""
+        first = None
+        for place in reversed(self.places):
+            if place.wall_s is not None:
+                if wall_s >= place.wall_s:
+                    return min(place.offset_s + wall_s - place.wall_s, self._next_s(place))
+                first = place
+        assert first is not None
+        return first.offset_s
+
+    def _of_day(self, of_day_s: float) -> float:
+        """The instant of a time of day in the latest session that contains it."""
+        at = self._at(of_day_s)
+        if at is not None and at.wall_s is None and of_day_s <= self.end_s:
+            return of_day_s
+        clocked = [p for p in reversed(self.places) if p.wall_s is not None]
+        for place in clocked:
+            assert place.wall_s is not None
+            # A label has whole seconds: it may lie a little before the start that it names.
+            after_s = (of_day_s - place.wall_s + 1.0) % DAY_S - 1.0
+            t_s, next_s = place.offset_s + max(0.0, after_s), self._next_s(place)
+            if t_s < next_s and (t_s <= self.end_s or next_s < math.inf):
+                return t_s
+        latest = clocked[0].wall_s
+        assert latest is not None
+        return self._of_wall(latest // DAY_S * DAY_S + of_day_s)
+
+    def _next_s(self, place: Place) -> float:
+        """The start of the session after this one."""
+        later = (p.offset_s for p in self.places if p.offset_s > place.offset_s)
+        return min(later, default=math.inf)

@@ -5,8 +5,8 @@
     memory.*.jsonl    one line per walked video: trajectory and all entries of the log (`log.Entry`)
 
 Frames are named by their instant and not kept: a reader takes them from the video. Calls that serve
-a question are always kept; those of the background (the writer's and the monitors') up to
-`BACKGROUND` bytes a video, then they are only counted, in the line of the memory.
+a question are always kept; those of the background (writer, monitors and ear) up to `BACKGROUND`
+bytes a video, then they are only counted, in the line of the memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TEXT = 6000
 """Characters of a call's text and of its reply that are kept: its begin and its end."""
 BACKGROUND = 8 * 2**20
-WATCHERS = ("memory_writer", "summary", "monitor")
+WATCHERS = ("memory_writer", "summary", "monitor", "listen")
 """Workers of the background."""
 
 

@@ -30,6 +30,11 @@ class Picture:
             return resized(np.asarray(image.convert("RGB")), size)
 
 
+def instant(frame_id: str) -> float:
+    """The stream time that a frame's id names; ValueError where it is none."""
+    return int(frame_id[1:]) / 1000
+
+
 def fitted(size: Size, longest: int) -> Size:
     """A size whose longest side is at most `longest`, in the same proportion."""
     scale = min(1.0, longest / max(size))

@@ -16,6 +16,9 @@ from bench_lib.schema import Candidate, Trajectory
 from bench_lib.streammind import trace
 from bench_lib.streammind.bank import Bank
 from bench_lib.streammind.log import Entry
+from bench_lib.streammind.models import ask_place, called_for, turn_place
+from bench_lib.tasks import task_of
+from bench_lib.video.picture import instant
 
 CROP = "crop@"
 THUMBS = 8
@@ -28,6 +31,7 @@ WORKERS = {
     "verify": "Recall, looking at frames again",
     "search": "Search: looks things up",
     "fallback": "Front, without an answer of the team",
+    "listen": "Ear: transcribes what is said",
     "monitor": "Monitor: watches one condition",
     "memory_writer": "Memory Writer: describes the newest seconds",
     "summary": "Memory Writer, summing up events",
@@ -103,13 +107,9 @@ class Story:
     def of_question(self, candidate: Candidate) -> list[dict[str, Any]]:
         """The calls that served a question, or the instruction of a proactive case."""
         t_s = candidate.probes[0].t_s
-        said = candidate.registration.text if candidate.registration else candidate.question
-        return [
-            call
-            for call in self.calls
-            if call["place"].startswith((f"ask@{t_s:g}:", f"turn@{t_s:g}"))
-            and (said in call["place"] or said in call["text"])
-        ]
+        told = task_of(candidate.task).watches
+        place = turn_place(t_s, candidate.id) if told else ask_place(t_s, candidate.question)
+        return [call for call in self.calls if called_for(call["place"]) == place]
 
     @cached_property
     def question(self) -> Candidate | None:
@@ -171,4 +171,4 @@ class Story:
 
 def _t_s(key: str) -> float:
     """The instant in a frame's id."""
-    return float(key.removeprefix(CROP)) if key.startswith(CROP) else int(key[1:]) / 1000
+    return float(key.removeprefix(CROP)) if key.startswith(CROP) else instant(key)
