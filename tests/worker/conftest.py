@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -22,16 +24,20 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """
     monkeypatch.setattr(tree, "end", lambda pid, mark: None)
 
-    def make(script: dict[tuple[str, int], Doing] | None = None, **args: Any) -> Any:
+    def make(
+        script: dict[tuple[str, int], Doing] | None = None, begin: bool = True, **args: Any
+    ) -> Any:
         times: dict[str, int] = {}
-        monkeypatch.setattr(
-            process.subprocess, "Popen", lambda command, **how: Program(script or {}, times)
-        )
+        started = lambda command, **how: Program(script or {}, times)  # noqa: E731
+        # Of this module alone: videos are read by programs too.
+        own = SimpleNamespace(**{**vars(subprocess), "Popen": started})
+        monkeypatch.setattr(process, "subprocess", own)
         # A command of its own, so that no introduction is kept from another one.
         command = ["scripted", uuid4().hex]
         method = methods.load("worker", command=command, **args)
-        method.reset("T", 42)
-        method.begin_session(SessionInfo("S1", 0, None, SIZE))
+        if begin:
+            method.reset("T", 42)
+            method.begin_session(SessionInfo("S1", 0, None, SIZE))
         return method
 
     return make

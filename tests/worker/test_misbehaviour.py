@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from engine_runs import SETTING, asks_of
 from scripted import ask, clip
+from synthetic import household
 
+from bench_lib.engine.conditions import episodes
+from bench_lib.engine.kept import States
+from bench_lib.engine.walk import Walk
 from bench_lib.errors import BenchError
 from bench_lib.exchange import Note, Refused
 from bench_lib.measure import counting
+from bench_lib.schema import Response
+from bench_lib.tasks import APM_BENCH
 from bench_lib.worker.pipe import REPLY_BYTES
 from bench_lib.worker.values import ALERTS, CHARACTERS, NAMES
 
@@ -46,6 +54,10 @@ def shuts(program, request, reply):
 def without_end(program, request, reply):
     while True:
         program.output.write(b"x" * 2**16)
+
+
+def twice(program, request, reply):
+    return line(reply) * 2
 
 
 def one_before(program, request, reply):
@@ -212,7 +224,7 @@ def test_it_costs_its_request_and_the_memory_stays_whole(scripted, name: str) ->
 @pytest.mark.parametrize(
     "doing",
     [
-        lambda program, request, reply: line(reply) * 2,
+        twice,
         lambda program, request, reply: line({"id": 1, "text": "old"}) * 50 + line(reply),
         lambda program, request, reply: {**reply, "alerts": None, "counters": None, "more": 1},
         lambda program, request, reply: (
@@ -312,3 +324,38 @@ def test_a_declined_watch_is_not_told_again(scripted) -> None:
         ask(method)
     assert ask(method)
     assert [op for op, _ in method.trunk.journal] == ["reset", "begin_session", "observe"]
+
+
+@pytest.mark.parametrize("at", [1, 3])
+@pytest.mark.parametrize(
+    "doing",
+    [
+        ends(3),
+        writes("Loading 100 %"),
+        changed(text=None),
+        changed(stop="error"),
+        twice,
+    ],
+)
+def test_a_walk_has_one_record_for_each_ask_and_no_wrong_one(
+    scripted, tmp_path: Path, doing, at: int
+) -> None:
+    """What went wrong is an error of its ask; all others are answered as by an honest worker."""
+    home = household(tmp_path, sessions=2, seconds=4.0)
+
+    def walked(method) -> list[Response]:
+        records: list[tuple[str, Any]] = []
+        for episode in episodes(APM_BENCH, home, asks_of(home)):
+            keep = States(tmp_path / "states", "none")
+            Walk(method, episode, SETTING, keep, lambda *what: records.append(what)).run()
+        return [record for kind, record in records if kind == "responses"]
+
+    honest = {r.key: r.raw_text for r in walked(scripted(begin=False))}
+    found = walked(scripted({("respond", at): doing}, begin=False, timeout_s=60.0))
+    assert sorted(r.key for r in found) == sorted(honest) == sorted(a.key for a in asks_of(home))
+    failed = [r for r in found if r.status == "error"]
+    lost = [r for r in failed if "ended while this question was open" in r.error]
+    assert len(failed) - len(lost) == (doing is not twice)
+    assert len(failed) < len(found) / 2
+    assert all(r.raw_text == honest[r.key] for r in found if r.status != "error")
+    assert all(r.error and not r.raw_text and r.passed is None for r in failed)
