@@ -356,6 +356,5 @@ def test_a_walk_has_one_record_for_each_ask_and_no_wrong_one(
     failed = [r for r in found if r.status == "error"]
     lost = [r for r in failed if "ended while this question was open" in r.error]
     assert len(failed) - len(lost) == (doing is not twice)
-    assert len(failed) < len(found) / 2
     assert all(r.raw_text == honest[r.key] for r in found if r.status != "error")
     assert all(r.error and not r.raw_text and r.passed is None for r in failed)
