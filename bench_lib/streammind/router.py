@@ -13,7 +13,6 @@ from functools import partial
 
 from bench_lib.measure import count
 from bench_lib.messages.chat import ChatError, ContractBroken, RequestUnfit
-from bench_lib.messages.chat import ChatError, ContractBroken, RequestUnfit
 from bench_lib.streammind import contracts
 from bench_lib.streammind.contracts import RouterReply, Task
 from bench_lib.streammind.missions import Mission, Return

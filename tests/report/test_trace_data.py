@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench_lib.arena.trace_data import Story
+from bench_lib.benches.arena.story import Story
 from bench_lib.schema import Candidate, Probe, Registration
 from bench_lib.streammind.models import Path, ask_place, called_for, turn_place
 
