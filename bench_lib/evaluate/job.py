@@ -85,6 +85,7 @@ class Evaluation:
             method_args={f: getattr(method, f) for f in methods.parameters(type(method))},
             replies_at_once=replies_at_once(method),
             quarantined=[str(problem) for problem in data.problems],
+            taken=[[one.what, one.value, one.how] for one in data.taken],
             bench=bench.name,
             generated=data.generated,
             own=data.own,
