@@ -90,7 +90,7 @@ class Alert:
 
 
 class Refused(Exception):
-    """The method declines to answer this query; recorded as `refused`, never as wrong."""
+    """The method declines to answer this query; recorded as `refused`, which passes nowhere."""
 
 
 Form = Literal["exact", "int8", "fp8"]

@@ -21,8 +21,9 @@ Key = tuple[str, str, str]
 A candidate's id alone names nothing: the folders of two trajectories may use the same ids.
 """
 KEY = ["trajectory", "candidate", "probe"]
-SCORABLE: tuple[Status, ...] = ("ok", "repaired", "unparsed")
-"""Statuses that are an answer of the method; the others are missing and never counted as wrong."""
+SCORABLE: tuple[Status, ...] = ("ok", "repaired", "unparsed", "refused")
+"""Statuses that count in scores; the others are missing and never counted as wrong. A refusal, by
+the server or in words that say nothing else, is what the method did: it passes nowhere."""
 
 
 class Record(BaseModel):

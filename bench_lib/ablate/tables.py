@@ -14,6 +14,7 @@ from bench_lib.report.cells import NO_RUN, score_cell
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import plural
 from bench_lib.report.theme import colour
+from bench_lib.schema import SCORABLE
 from bench_lib.score import availability, compare, paired, stats
 from bench_lib.score.adaptive import DECISIONS, POOLED
 from bench_lib.score.aggregate import OVERALL
@@ -37,7 +38,7 @@ def found(job: Ablation) -> Table:
             if material is None:
                 cells.append(dash(NO_RUN))
                 continue
-            done = sum(r.status in ("ok", "repaired", "unparsed") for r in material.responses)
+            done = sum(r.status in SCORABLE for r in material.responses)
             digest = material.run.folder.name.rpartition("-")[2]
             cells.append(Cell(digest, f"{done:,} / {len(material.responses):,}"))
         rows.append(Row((Cell(system), *cells)))

@@ -26,7 +26,7 @@ def runs(job: Arena) -> Section:
         return Section(title, absent=job.absent)
     rows = []
     for label, material in job.materials.items():
-        done = sum(r.status not in MISSING or r.status == "refused" for r in material.responses)
+        done = sum(r.status not in MISSING for r in material.responses)
         judge = material.judged.judge or "nobody yet"
         cells = (
             Cell(label),

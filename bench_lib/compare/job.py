@@ -236,7 +236,7 @@ def marks(material: Material) -> tuple[str, ...]:
     params, facts = material.params, material.facts
     model = str(facts.get("model", ""))
     args = facts.get("method_args", params.method_args)
-    left = sum(r.status in ("error", "not_run", "refused") for r in material.responses)
+    left = sum(r.status in ("error", "not_run") for r in material.responses)
     found = [
         "generated data" if material.generated else "",
         "own videos" if material.own else "",

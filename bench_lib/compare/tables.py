@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench_lib.compare.job import Comparison
-from bench_lib.report.cells import score_cell
+from bench_lib.report.score_table import why_missing
 from bench_lib.report.tables import Cell, Row, Table, dash
-from bench_lib.report.text import DASH, duration, percent, plural, ratio, size
+from bench_lib.report.text import DASH, duration, plural, ratio, size
 from bench_lib.report.theme import colour
+from bench_lib.schema import SCORABLE
 from bench_lib.score import compare, failures, published
 from bench_lib.score.aggregate import OVERALL
 
@@ -49,7 +50,7 @@ def systems(job: Comparison) -> Table:
     rows = []
     for label, material in job.materials.items():
         params = material.params
-        done = sum(r.status in ("ok", "repaired", "unparsed") for r in material.responses)
+        done = sum(r.status in SCORABLE for r in material.responses)
         cells = (
             Cell(label + dagger(job, label, "run"), material.run.folder.name),
             _why(job, label, "run"),
@@ -100,9 +101,18 @@ def _scores(job: Comparison, title: str, groups: Sequence[str]) -> Table:
 def _value(one: pd.Series | None, mark: str, origin: str) -> Cell:
     if one is None:
         return dash(NOT_PRINTED if origin == "published" else "not a task of this run")
+    value = float(one["value"])
     if origin == "published":
-        return Cell(percent(one["value"]))
-    return score_cell(one, mark)
+        return Cell(f"{value:.2f}")
+    n = f"n {one['n']:.0f}/{one['expected']:.0f}, G {one['clusters']:.0f}"
+    if not math.isnan(value):
+        low, high = float(one["low"]), float(one["high"])
+        between = "" if math.isnan(low) else f"[{low:.1f}, {high:.1f}] "
+        return Cell(f"{value:.2f}{mark}", between + n)
+    low, high = float(one["bound_low"]), float(one["bound_high"])
+    if not math.isnan(low):
+        return Cell(f"{low:.1f} to {high:.1f}{mark}", n)
+    return dash(why_missing(one))
 
 
 def differences(job: Comparison) -> Table:
@@ -197,7 +207,7 @@ def failed(job: Comparison) -> Table:
             rows.append(Row((*cells, *blank)))
     columns = ("system", "comparable", "replies / asks", "unparsed [%]",
                *(c.replace("_", " ") for c in counts), "no verdict")  # fmt: skip
-    note = MARKED + "Unparsed replies count as wrong; refused, error and not run are missing."
+    note = MARKED + "Unparsed replies and refusals count as wrong; error and not run are missing."
     return Table("Replies by outcome", columns, tuple(rows), note, texts=2)
 
 

@@ -82,8 +82,8 @@ def answer(branch: Method, ask: Ask, at: Moment, trajectory: str, setting: Setti
             return failure(ask, trajectory, str(refusal), at.missing, status="refused")
         except Exception as error:
             return failure(ask, trajectory, f"{type(error).__name__}: {error}", at.missing)
-    letters = "".join(option.id for option in asked.options)
-    parsed = parse(asked.contract, reply.text, letters, reply.stop)
+    options = {option.id: option.text for option in asked.options}
+    parsed = parse(asked.contract, reply.text, "".join(options), reply.stop, options)
     task = setting.bench.task(ask.candidate.task)
     # What a message model is shown lay decoded in the memory: only the tail's decoding is awaited.
     encoded = 0 if branch.model == "chat" else counts.get("frames_encoded", 0)

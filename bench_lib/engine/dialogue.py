@@ -76,8 +76,10 @@ class Dialogue(Walk):
             at = replace(at, branch_s=branch_s)
             response = answer(branch, ask, at, self.episode.trajectory.id, self.setting)
             self._store(ask, response)
-        if response.status not in SCORABLE:
-            return
+        if response.status not in SCORABLE or (
+            response.status == "refused" and not response.raw_text
+        ):
+            return  # nothing was said that later turns could know of
         if commits(self.method):
             query = asked_of(self.method, ask, at, self.setting)
             with self._timed("notes"):

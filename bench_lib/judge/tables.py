@@ -171,7 +171,7 @@ def format_failures(material: Material) -> Table:
         rows.append(Row(tuple(cells), "mean" if one["group"] == failures.ALL else "plain"))
     columns = ("task", "asks", "replies", "unparsed [%]", "unparsed", *kinds,
                *(name.replace("_", " ") for name in OTHERS))  # fmt: skip
-    note = "Unparsed replies count as wrong, by reason; the last columns but cut are missing, not "
+    note = "Unparsed replies count as wrong, by reason; the last two columns are missing, not "
     note += "wrong; cut and repaired replies are among those read or unparsed."
     return Table(title, columns, tuple(rows), note)
 

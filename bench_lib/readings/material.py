@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OUTCOMES = ("passed", "failed", "unparsed", "answered", "refused", "error", "not_run")
 """What can become of an ask, in the order of every table and figure; they never merge."""
-MISSING = ("refused", "error", "not_run")
+MISSING = ("error", "not_run")
 TIMINGS = (
     "prefix_s", "decode_s", *(f"{kind}_s" for kind in MEMORY), "tail_s", "preparation_s",
     "generation_s", "ttft_query_s", "ttft_prep_s", "ttft_e2e_s", "total_s",

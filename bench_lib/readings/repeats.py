@@ -28,4 +28,6 @@ def repeats(run: Run) -> tuple[Agreement, Agreement]:
 def _read(response: Response) -> str:
     """What counts of a reply: its status, option and decision; a free reply's text."""
     what = [response.option, response.decision]
-    return repr([response.status == "unparsed", *(what if any(what) else [response.text])])
+    return repr(
+        [response.status in ("unparsed", "refused"), *(what if any(what) else [response.text])]
+    )

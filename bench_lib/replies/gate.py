@@ -24,7 +24,7 @@ def gate(task: Task, polarity: Polarity | None, parsed: Answer, answer: str | No
 
     A multiple-choice reply passes when its option is the key. A positive probe passes with
     INTERVENE (ERA: and the right option), a negative one with SILENT. An unparsed reply fails on
-    either polarity; a refusal, an error or a missing run is neither right nor wrong.
+    either polarity, and so does a refusal; an error or a missing run is neither right nor wrong.
     """
     if parsed.status not in SCORABLE or task.reply == "free":
         return None

@@ -8,14 +8,20 @@ a reply without a single reading is `unparsed` with the reason (APM-Bench protoc
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from bench_lib.errors import BenchError
 from bench_lib.replies import decisions, objects
 from bench_lib.replies import letters as letter_rungs
-from bench_lib.replies.clean import loops, normalised, without_markup, without_reasoning
+from bench_lib.replies.clauses import affirmed
+from bench_lib.replies.clean import loops, normalised, without_reasoning
 from bench_lib.replies.letters import NONE, OUTSIDE, SEVERAL, TEMPLATE, Reading
+from bench_lib.replies.places import folded
+from bench_lib.replies.refusals import declines
 from bench_lib.schema import Decision
 from bench_lib.tasks import ReplyKind
 
@@ -23,6 +29,7 @@ EMPTY = "empty reply"
 REASONING = "reasoning never ends in an answer"
 LOOP = "repeats itself"
 CUT = "cut at the length limit"
+DECLINED = "declines to answer"
 FAILURES = (EMPTY, REASONING, LOOP, CUT, SEVERAL, OUTSIDE, TEMPLATE, NONE)
 """Every reason for `unparsed`, in the order of tables."""
 
@@ -35,7 +42,7 @@ class Parsed:
     reading carries the repair `cut`.
     """
 
-    status: Literal["ok", "repaired", "unparsed"]
+    status: Literal["ok", "repaired", "unparsed", "refused"]
     option: str | None = None
     decision: Decision | None = None
     text: str = ""
@@ -50,16 +57,33 @@ class _Text:
     body: str
     repairs: tuple[str, ...]
     open_reasoning: bool
-    cut: bool
+    stop: str
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply ended at its length limit."""
+        return self.stop == "length"
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server or its filter declined."""
+        return self.stop == "refused"
+
+    @cached_property
+    def wrapped(self) -> list[objects.Placed]:
+        """Objects with a known key in the body."""
+        return objects.wrapped(self.body)
 
 
 def _prepared(text: str, stop: str) -> _Text:
     plain, repairs = normalised(text)
     body, cut_out, unclosed = without_reasoning(plain)
-    return _Text(text, body.strip(), (*repairs, *cut_out), unclosed, stop == "length")
+    return _Text(text, body.strip(), (*repairs, *cut_out), unclosed, stop)
 
 
 def _failure(source: _Text, why: str = NONE) -> Parsed:
+    if source.refused or (why == NONE and declines(_said(source))):
+        return Parsed("refused", why=DECLINED)
     if not source.raw.strip():
         why = EMPTY
     elif why == NONE:
@@ -72,34 +96,66 @@ def _failure(source: _Text, why: str = NONE) -> Parsed:
     return Parsed("unparsed", why=why)
 
 
+def _said(source: _Text) -> str:
+    """The words of a reply: its text, or those that its one object holds."""
+    whole = objects.exact(source.body)
+    if whole is None:
+        return source.body
+    return "\n".join(
+        value for name, value in whole if objects.known(name) and isinstance(value, str)
+    )
+
+
 def _success(source: _Text, repairs: tuple[str, ...], **found: Any) -> Parsed:
     repairs = (*repairs, *(("cut",) * source.cut))
     return Parsed("repaired" if repairs else "ok", repairs=tuple(dict.fromkeys(repairs)), **found)
 
 
-def _objects(source: _Text, key: str) -> tuple[list[objects.Pairs], tuple[str, ...]]:
-    """Objects that hold the key, from the first rung that has one, and the repairs so far."""
+@dataclass(frozen=True)
+class _Held:
+    """Objects that hold a key and stand, how they were found, and the prose around them.
+
+    `denied` says that there are such objects and that the prose lets none stand.
+    """
+
+    pairs: list[objects.Pairs]
+    repairs: tuple[str, ...]
+    prose: str
+    denied: bool = False
+
+
+def _objects(source: _Text, key: str) -> _Held:
+    """Objects that hold the key and stand, from the first rung that has one."""
     exact = objects.exact(source.raw)
     if exact is not None and exact.values_of(key):
-        return [exact], () if exact.clean(key) else ("key",)
-    whole = objects.exact(source.body)
-    rungs = (
-        ([whole] if whole else [], ()),
-        (objects.wrapped(source.body), ("wrapped",)),
-        ([damaged] if (damaged := objects.damaged(source.body)) else [], ("syntax",)),
+        return _Held([exact], () if exact.clean(key) else ("key",), "")
+    whole = exact if source.body == source.raw else objects.exact(source.body)
+    damaged = objects.damaged(source.body)
+    rungs: tuple[tuple[list[objects.Placed], tuple[str, ...]], ...] = (
+        ([objects.Placed(whole, 0, len(source.body))] if whole else [], ()),
+        (source.wrapped, ("wrapped",)),
+        ([damaged] if damaged else [], ("syntax",)),
     )
     for found, repairs in rungs:
-        held = [pairs for pairs in found if pairs is not None and pairs.values_of(key)]
+        held = [placed for placed in found if placed.pairs.values_of(key)]
         if held:
-            extra = () if all(pairs.clean(key) for pairs in held) else ("key",)
-            return held, (*source.repairs, *repairs, *extra)
-    return [], source.repairs
+            prose, last = [], 0
+            for _, start, end in held:
+                prose.append(source.body[last:start])
+                last = max(last, end)
+            around = "\n\n".join((*prose, source.body[last:]))
+            pairs = [p.pairs for p in held if affirmed(source.body, p.start, p.end)]
+            extra = () if all(one.clean(key) for one in pairs) else ("key",)
+            return _Held(pairs, (*source.repairs, *repairs, *extra), around, not pairs)
+    return _Held([], source.repairs, source.body)
 
 
-def _letter(found: list[objects.Pairs], letters: str) -> Reading | None:
+def _letter(found: list[objects.Pairs], letters: str, options: Mapping[str, str]) -> Reading | None:
     """The one letter under `answer` in the objects; template echoes do not count."""
     readings = [
-        letter_rungs.of_value(value, letters) for o in found for value in o.values_of("answer")
+        letter_rungs.of_value(value, letters, options)
+        for one in found
+        for value in one.values_of("answer")
     ]
     real = [reading for reading in readings if reading.why != TEMPLATE]
     if not real:
@@ -111,56 +167,79 @@ def _letter(found: list[objects.Pairs], letters: str) -> Reading | None:
     return replace(real[0], repairs=(*real[0].repairs, *extra))
 
 
-def parse_choice(text: str, letters: str = "ABCD", stop: str = "") -> Parsed:
+def parse_choice(
+    text: str, letters: str = "ABCD", stop: str = "", options: Mapping[str, str] | None = None
+) -> Parsed:
     """The option letter of a multiple-choice reply, one of `letters`.
 
-    `stop` is why generation ended; `length` marks a reply cut at its token limit.
+    `stop` is why generation ended: `length` marks a reply cut at its token limit, `refused` one
+    that the server declined. `options` are the texts by letter; a reply that is one of them names
+    it.
     """
-    letters = _checked(letters)
+    letters, texts = _checked(letters), _folded(options)
     source = _prepared(text, stop)
-    found, repairs = _objects(source, "answer")
-    reading = _letter(found, letters)
+    if source.refused:
+        return _failure(source)
+    held = _objects(source, "answer")
+    repairs, reading = held.repairs, _letter(held.pairs, letters, texts)
     if reading is None or reading.why == TEMPLATE:
         repairs = source.repairs
-        echo, reading = reading, letter_rungs.of_prose(source.body, letters, source.cut)
-        reading = reading or echo
+        said = letter_rungs.of_prose(held.prose, letters, source.cut, texts)
+        reading = said if said and (said.letter or not reading) else reading
+    elif reading.letter and letter_rungs.declares_other(held.prose, reading.letter):
+        reading = Reading(None, SEVERAL)
     if reading is None or reading.letter is None:
         return _failure(source, reading.why if reading else NONE)
     return _success(source, (*repairs, *reading.repairs), option=reading.letter)
 
 
-def parse_adaptive(text: str, letters: str | None = None, stop: str = "") -> Parsed:
+def parse_adaptive(
+    text: str,
+    letters: str | None = None,
+    stop: str = "",
+    options: Mapping[str, str] | None = None,
+) -> Parsed:
     """The decision of an adaptive reply, with its text and reason; with `letters` also the option.
 
     An INTERVENE whose option is missing or not single keeps its decision, has no option, and says
     why: the decision counts and the gate fails (protocol, open point 10).
     """
-    allowed = None if letters is None else _checked(letters)
+    allowed, texts = None if letters is None else _checked(letters), _folded(options)
     source = _prepared(text, stop)
-    found, repairs = _objects(source, "decision")
-    reading = decisions.of_objects(found)
-    if not found:
-        reading, found = decisions.under_another_key(objects.wrapped(source.body))
+    if source.refused:
+        return _failure(source)
+    held = _objects(source, "decision")
+    reading, repairs, found = decisions.of_objects(held.pairs), held.repairs, held.pairs
+    if not found and not held.denied:
+        whole = objects.exact(source.body)
+        named = [one.pairs for one in source.wrapped] or [whole or objects.Pairs()]
+        reading, found = decisions.under_another_key(named)
         repairs = source.repairs
-    elif reading.decision is None and reading.why != TEMPLATE:
+    elif found and reading.decision is None and reading.why != TEMPLATE:
         return _failure(source, reading.why)
+    prose = decisions.of_prose(held.prose)
     if reading.decision is None:
-        prose = decisions.of_prose(without_markup(source.body))
         if prose.decision is None:
             return _failure(source, reading.why if reading.why == TEMPLATE else prose.why)
         repairs, reading, found = source.repairs, prose, []
+    elif held.pairs and prose.decision not in (None, reading.decision):
+        return _failure(source, SEVERAL)
     assert reading.decision is not None
     decision, repairs = reading.decision, (*repairs, *reading.repairs)
     option, why = None, ""
     if allowed is not None and decision == "INTERVENE":
-        letter = _letter(found, allowed) if found else letter_rungs.of_prose(reading.rest, allowed)
+        letter = (
+            _letter(found, allowed, texts)
+            if found
+            else letter_rungs.of_prose(reading.rest, allowed, source.cut, texts)
+        )
         option, why = (letter.letter, letter.why) if letter else (None, NONE)
         repairs = (*repairs, *(letter.repairs if letter and option else ("no option",)))
         if option and found and not all(pairs.clean("answer") for pairs in found):
             repairs = (*repairs, "key")
     if found:
-        held = [pairs for pairs in found if decisions.of_objects([pairs]).decision == decision]
-        chosen = (held or found)[0]
+        same = [pairs for pairs in found if decisions.of_objects([pairs]).decision == decision]
+        chosen = (same or found)[0]
         spoken, extra = decisions.text_of(chosen, "proactive_response", allowed is None)
         reason, more = decisions.text_of(chosen, "reason", False)
         repairs = (*repairs, *extra, *more)
@@ -173,18 +252,35 @@ def parse_adaptive(text: str, letters: str | None = None, stop: str = "") -> Par
     )
 
 
-def parse(reply: ReplyKind, text: str, letters: str = "ABCD", stop: str = "") -> Parsed:
-    """Parse a reply of a task's kind (`Task.reply`)."""
+def parse(
+    reply: ReplyKind,
+    text: str,
+    letters: str = "ABCD",
+    stop: str = "",
+    options: Mapping[str, str] | None = None,
+) -> Parsed:
+    """Parse a reply of a task's kind (`Task.reply`); `options` are the options' texts by letter."""
     if reply == "choice":
-        return parse_choice(text, letters, stop)
+        return parse_choice(text, letters, stop, options)
     if reply == "adaptive_choice":
-        return parse_adaptive(text, letters, stop)
+        return parse_adaptive(text, letters, stop, options)
     if reply == "adaptive_text":
         return parse_adaptive(text, None, stop)
     source = _prepared(text, stop)
-    if not source.body or loops(source.body):
+    if source.refused or not source.body or loops(source.body) or declines(source.body):
         return _failure(source)
-    return _success(source, ("reasoning",) if source.body != text.strip() else (), text=source.body)
+    # The words themselves are what is judged: only what surrounds them is taken away.
+    said, repairs, _ = without_reasoning(text)
+    if "reasoning" in source.repairs and "reasoning" not in repairs:
+        said, repairs = source.body, source.repairs
+    return _success(source, repairs, text=said.strip())
+
+
+def _folded(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Texts of options as they are compared, less those that two options share."""
+    texts = {letter.upper(): folded(normalised(own)[0]) for letter, own in (options or {}).items()}
+    shared = Counter(texts.values())
+    return {letter: own for letter, own in texts.items() if own and shared[own] == 1}
 
 
 def _checked(letters: str) -> str:

@@ -79,7 +79,7 @@ def _data(material: Material) -> Iterator[Caveat]:
     quarantined = material.facts.get("quarantined", [])
     if quarantined:
         yield Caveat(
-            f"{plural(len(quarantined), 'record')} of the source left out or mended as faulty.",
+            f"{plural(len(quarantined), 'record')} of the source left out as faulty.",
             _some(quarantined),
         )
     if material.unread:
@@ -109,15 +109,15 @@ def _missing(material: Material) -> Iterator[Caveat]:
         )
     total = len(material.responses)
     for status, words in (
-        ("error", "ended in an error"),
-        ("refused", "refused by the method"),
-        ("not_run", "not asked yet"),
+        ("error", "ended in an error: missing, not wrong"),
+        ("refused", "declined by the model or its filter: not passed"),
+        ("not_run", "not asked yet: missing, not wrong"),
     ):
         failed = [r for r in material.responses if r.status == status]
         if failed:
             reasons = Counter(r.error or "no reason given" for r in failed)
             yield Caveat(
-                f"{len(failed):,} of {plural(total, 'ask')} {words}: missing, not wrong.",
+                f"{len(failed):,} of {plural(total, 'ask')} {words}.",
                 ()
                 if status == "not_run"
                 else _some([f"{n} x {reason}" for reason, n in reasons.most_common()]),

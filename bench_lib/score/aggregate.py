@@ -16,7 +16,7 @@ from bench_lib.score.cells import Cells, Statistic, grouped, macro, pooled, scal
 from bench_lib.score.instances import Instances
 from bench_lib.score.stats import Estimate, estimate
 from bench_lib.score.strata import BINS, NAMES, binned, check
-from bench_lib.score.table import line, table
+from bench_lib.score.table import line, refusals_pct, table
 from bench_lib.tasks import Task
 
 OVERALL = "Overall"
@@ -41,6 +41,7 @@ def task_scores(data: Instances) -> pd.DataFrame:
                 "mean over candidates (Eq. 1)" if task.adaptive else "mean over questions",
                 n=_scored(own),
                 clusters=_clusters(own),
+                refused_pct=refusals_pct(own),
                 bounds=_bounds(own, bounds, [task.code], scaled(macro, 100)),
                 note=_note(own, task, found),
             )
@@ -73,6 +74,7 @@ def capability_scores(data: Instances) -> pd.DataFrame:
                 how,
                 n=_scored(own),
                 clusters=_clusters(own),
+                refused_pct=refusals_pct(own),
                 bounds=_bounds(own, bounds, codes, statistic),
                 note=_missing(own),
             )
@@ -106,6 +108,7 @@ def pooled_scores(data: Instances) -> pd.DataFrame:
                 "mean over questions and candidates",
                 n=_scored(own),
                 clusters=_clusters(own),
+                refused_pct=refusals_pct(own),
                 bounds=_bounds(own, (cells[1], cells[2]) if cells[1:] else None, [name], percent),
                 note=_missing(own),
             )

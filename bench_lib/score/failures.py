@@ -34,6 +34,7 @@ def format_failures(data: Instances) -> pd.DataFrame:
                 "group": name,
                 "expected": len(own),
                 "scored": scored,
+                "refused_pct": 100 * statuses["refused"] / scored if scored else float("nan"),
                 "rate_pct": 100 * statuses["unparsed"] / scored if scored else float("nan"),
                 **{status: int(statuses[status]) for status in STATUSES},
                 "cut": int(own["cut"].sum()),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ import pandas as pd
 from bench_lib.errors import BenchError
 from bench_lib.paths import short
 from bench_lib.replies.parse import parse_choice
+from bench_lib.replies.refusals import declines
 from bench_lib.score.cells import Cells, grouped, macro, scaled
 from bench_lib.score.stats import estimate
 from bench_lib.score.table import line, table
@@ -32,6 +33,8 @@ GROUPS = {
 }
 TASKS = [task for tasks in GROUPS.values() for task in tasks]
 TOTAL = "Total"
+LETTERS = "ABCDE"
+"""Of a record that does not say what it offers; three questions have five options."""
 Rule = Literal["official", "parsed"]
 
 
@@ -58,15 +61,16 @@ def read_results(folder: Path | str) -> list[dict[str, Any]]:
 
 
 def probes(records: Iterable[Mapping[str, Any]], rule: Rule = "official") -> pd.DataFrame:
-    """One row per probe: task, video, answered, correct (0 or 1)."""
+    """One row per probe: task, video, answered, refused, correct (0 or 1; a refusal is never)."""
     rows = []
     for record in records:
         task, video = record["task"], record["video"]
         for probe in record.get("test_info", [record]):
             reply = _text(probe.get("response"))
+            refused = reply is not None and declines(reply)
             right = reply is not None and _correct(task, reply, {**record, **probe}, rule)
-            rows.append((task, video, reply is not None, float(right)))
-    return pd.DataFrame(rows, columns=["task", "video", "answered", "correct"])
+            rows.append((task, video, reply is not None, refused, float(right and not refused)))
+    return pd.DataFrame(rows, columns=["task", "video", "answered", "refused", "correct"])
 
 
 def _text(reply: Any) -> str | None:
@@ -84,7 +88,9 @@ def _correct(task: str, reply: str, record: Mapping[str, Any], rule: Rule) -> bo
         return reply == word[0] or word in reply
     if rule == "official":
         return record["ground_truth"] in reply
-    return parse_choice(reply).option == record["ground_truth"]
+    options = dict(zip(LETTERS, record.get("options") or (), strict=False))
+    letters = "".join(options) or LETTERS
+    return parse_choice(reply, letters, options=options).option == record["ground_truth"]
 
 
 def ovo_scores(frame: pd.DataFrame) -> pd.DataFrame:
@@ -95,12 +101,21 @@ def ovo_scores(frame: pd.DataFrame) -> pd.DataFrame:
     percent, lines = scaled(macro, 100), []
     for task in TASKS:
         found = estimate(cells.only(task), percent)
-        lines.append(line(task, "accuracy", found, int(counts.get(task, 0)), "mean over probes"))
+        n, share = int(counts.get(task, 0)), _refused(frame, [task])
+        lines.append(line(task, "accuracy", found, n, "mean over probes", refused_pct=share))
     for name, tasks in GROUPS.items():
         n = int(sum(counts.get(task, 0) for task in tasks))
         found = estimate(cells.only(*tasks), percent)
-        lines.append(line(name, "accuracy", found, n, "mean over tasks"))
+        share = _refused(frame, tasks)
+        lines.append(line(name, "accuracy", found, n, "mean over tasks", refused_pct=share))
     places = [[TASKS.index(task) for task in tasks] for tasks in GROUPS.values()]
     found = estimate(cells, scaled(grouped(places), 100))
-    lines.append(line(TOTAL, "accuracy", found, len(frame), "mean over groups"))
+    share = _refused(frame, TASKS)
+    lines.append(line(TOTAL, "accuracy", found, len(frame), "mean over groups", refused_pct=share))
     return table(lines)
+
+
+def _refused(frame: pd.DataFrame, tasks: Sequence[str]) -> float:
+    """Percent of the probes of these tasks that were refused."""
+    own = frame.loc[frame["task"].isin(tasks), "refused"]
+    return 100 * float(own.mean()) if len(own) else float("nan")

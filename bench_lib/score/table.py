@@ -13,10 +13,11 @@ from bench_lib.score.stats import Estimate
 
 COLUMNS = [
     "group", "measure", "value", "low", "high", "n", "expected", "clusters", "estimator",
-    "interval", "bound_low", "bound_high", "note",
+    "interval", "bound_low", "bound_high", "refused_pct", "note",
 ]  # fmt: skip
 """`n` of `expected` instances entered; `bound_*` is where the score would lie were every unjudged
-probe given 1 or 5. A missing number is NaN here and null on disk; `note` says why."""
+probe given 1 or 5; `refused_pct` is the share of refusals, which pass nowhere, in what was
+scored. A missing number is NaN here and null on disk; `note` says why."""
 DASH = "–"
 
 
@@ -30,6 +31,7 @@ def line(
     n: int | None = None,
     clusters: int | None = None,
     bounds: tuple[float, float] | None = None,
+    refused_pct: float = math.nan,
     note: str = "",
 ) -> dict[str, Any]:
     """One row; with `bounds` the value itself is withheld."""
@@ -48,8 +50,15 @@ def line(
         "interval": "" if withheld else found.interval,
         "bound_low": low,
         "bound_high": high,
+        "refused_pct": refused_pct,
         "note": "; ".join(part for part in (note, "" if withheld else found.note) if part),
     }
+
+
+def refusals_pct(rows: pd.DataFrame) -> float:
+    """The share of refusals among scored instances (columns `scored` and `status`), percent."""
+    scored = rows.loc[rows["scored"].astype(bool), "status"]
+    return 100 * float((scored == "refused").mean()) if len(scored) else math.nan
 
 
 def table(lines: Iterable[dict[str, Any]]) -> pd.DataFrame:

@@ -65,7 +65,7 @@ def by_hand(run: Run, answer: dict[str, str | None]) -> dict[str, float]:
     score = {(v["candidate"], v["probe"]): v["score"] for v in run.read("verdicts")}
     sides: dict[tuple[str, str], dict[str, list[float]]] = {}
     for r in run.read("responses"):
-        if r["task"] not in ADAPTIVE or r["status"] in ("refused", "error", "not_run"):
+        if r["task"] not in ADAPTIVE or r["status"] in ("error", "not_run"):
             continue
         right = r["decision"] == {"positive": "INTERVENE", "negative": "SILENT"}[r["polarity"]]
         if r["task"] == "ERA" and r["polarity"] == "positive":

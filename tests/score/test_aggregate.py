@@ -209,8 +209,8 @@ def test_format_failures_by_kind_with_denominators():
     data = built({"t": [(one, {"q": "A, B"}), (two, {"q": "<think>A"}), (three, {"q": "Answer: A"}),
                         (four, {"q": "refused"}), (five, {"q": p.said("A")})]})  # fmt: skip
     found = failures.format_failures(data).set_index("group").loc["ER"]
-    assert (found["expected"], found["scored"], found["unparsed"]) == (5, 4, 2)
-    assert found["rate_pct"] == pytest.approx(50)
+    assert (found["expected"], found["scored"], found["unparsed"]) == (5, 5, 2)
+    assert (found["rate_pct"], found["refused_pct"]) == (40, 20)
     assert found["reasoning never ends in an answer"] == 1
     assert (found["repaired"], found["refused"], found["ok"]) == (1, 1, 1)
     assert failures.format_failures(data)["group"].tolist() == ["ER", failures.ALL]
@@ -356,6 +356,16 @@ def test_repeats_of_a_judge_are_averaged():
     verdicts = [p.verdict("t", one, "p0", s, repeat=i) for i, s in enumerate((5, 4, None, 4))]
     data = instances([p.trajectory("t", [one])], [p.reply("t", one, "p0", p.SPEAK)], verdicts)
     assert data.rows["g"].dropna().tolist() == [pytest.approx(13 / 3)]
+
+
+def test_refusals_count_as_wrong_and_their_share_stands_beside_the_score():
+    items = [p.choice() for _ in range(4)]
+    replies = [p.reply("t", items[0], "q", p.said("A")), p.reply("t", items[1], "q", p.said("A")),
+               p.reply("t", items[2], "q", "I'm sorry, I can't help with that."),
+               p.reply("t", items[3], "q", "", "refused")]  # fmt: skip
+    data = instances([p.trajectory("t", items)], replies)
+    row = aggregate.task_scores(data).set_index("group").loc["ER"]
+    assert (row["value"], row["n"], row["refused_pct"]) == (50, 4, 50)
 
 
 def test_a_score_outside_the_range_is_refused_and_never_clamped():

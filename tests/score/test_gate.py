@@ -58,5 +58,17 @@ def test_what_is_no_reply_is_neither_right_nor_wrong(code):
     assert gate(APM_BENCH.task(code), "negative", Failed(), "A") is None
 
 
+@pytest.mark.parametrize("code", [task.code for task in APM_BENCH.tasks])
+@pytest.mark.parametrize("polarity", ["positive", "negative"])
+def test_a_refusal_passes_nowhere(code, polarity):
+    task = APM_BENCH.task(code)
+    for parsed in (
+        parse(task.reply, "I can't help with that."),
+        parse(task.reply, "B", stop="refused"),
+    ):
+        assert parsed.status == "refused"
+        assert gate(task, polarity, parsed, "A") is False
+
+
 def test_a_free_question_has_no_gate():
     assert gate(FREE, None, Parsed("ok", text="Two cups."), None) is None

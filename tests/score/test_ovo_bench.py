@@ -73,6 +73,22 @@ def test_letters(record, official, parsed):
     assert ovo.probes([record], "parsed")["correct"].tolist() == [parsed]
 
 
+def test_each_record_has_its_own_letters():
+    five = {**choice("E", "E"), "options": ["a", "b", "c", "d", "a red cup"]}
+    records = [choice("E", "E"), five, {**five, "response": "A red cup."},
+               {**choice("E", "B"), "options": ["a", "b"]}]  # fmt: skip
+    assert ovo.probes(records, "parsed")["correct"].tolist() == [1, 1, 1, 0]
+
+
+def test_a_refusal_is_never_right_and_its_share_is_told():
+    sorry = "As an AI model, I can't help with that."
+    records = [choice(sorry, "A"), choice("B"), choice("B"), choice("B")]
+    for rule in ("official", "parsed"):
+        frame = ovo.probes(records, rule)
+        assert frame["correct"].tolist() == [0, 1, 1, 1]
+        assert ovo.ovo_scores(frame).set_index("group").loc["EPM", "refused_pct"] == 25
+
+
 def test_forward_rules():
     rec = {"task": "REC", "video": "v", "test_info": [
         {"count": 3, "response": "3 times"}, {"count": 3, "response": "3 times in 10 seconds"},

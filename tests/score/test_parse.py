@@ -21,16 +21,17 @@ CASES = [
 
 def test_there_are_enough_cases_with_reasons():
     cases = [param.values[0] for param in CASES]
-    assert len(cases) >= 150
+    assert len(cases) >= 450
     assert all(case["because"].endswith(".") for case in cases)
-    assert len({(c["reply"], c["input"], c.get("letters"), c.get("stop")) for c in cases}) == len(
-        cases
-    )
+    named = [(c["reply"], c["input"], c.get("letters"), c.get("stop"), str(c.get("options")))
+             for c in cases]  # fmt: skip
+    assert len(set(named)) == len(named)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_case(case):
-    parsed = parse(case["reply"], case["input"], case.get("letters", "ABCD"), case.get("stop", ""))
+    letters, stop = case.get("letters", "ABCD"), case.get("stop", "")
+    parsed = parse(case["reply"], case["input"], letters, stop, case.get("options"))
     assert (parsed.status, parsed.option, parsed.decision) == (
         case["status"],
         case["option"],
@@ -143,31 +144,18 @@ def test_deep_nesting_is_unparsed_and_not_a_crash():
     assert parse_choice("[" * 100_000).status == "unparsed"
 
 
-LONG = {
-    "brace": "{" * 20_000,
-    "quote": '"' * 20_000,
-    "blank": "answer:" + " " * 20_000 + "x",
-    "nested": '{"answer": ' * 2_000,
-    "objects": '{"decision": "SILENT", ' * 800,
-    "letters": "A or " * 4_000,
-    "lines": "A\nB\n" * 4_000,
-    "tags": "<think>" * 3_000,
-    "boxes": "\\boxed{" * 3_000,
-    "cues": "answer: " * 3_000,
-    "cjk": "答案是" * 6_000,
-}
-
-
-@pytest.mark.parametrize("name", sorted(LONG))
-def test_long_noise_ends(name):
-    """Patterns that read a stretch over and over would not end here within minutes."""
-    for kind in ("choice", "adaptive_choice", "adaptive_text"):
-        assert parse(kind, LONG[name], "ABCD", "length").option is None
-
-
 def test_a_cut_reply_with_one_reading_is_marked():
     assert "cut" in parse_choice('{"answer": "B"} and so on', stop="length").repairs
     assert parse_choice('{"answer": "B"}', stop="end").status == "ok"
+
+
+def test_a_free_reply_keeps_its_signs():
+    text = "“Two” cups’ ½ is ①"
+    assert parse("free", text) == parse("free", f"{text}\n")
+    assert (parse("free", text).status, parse("free", text).text) == ("ok", text)
+    dressed = parse("free", f"<think>hm</think>{text}")
+    assert (dressed.repairs, dressed.text) == (("reasoning",), text)
+    assert parse("free", "＜think＞hm＜/think＞Two cups.").text == "Two cups."
 
 
 def test_a_free_reply_is_its_text_without_reasoning():

@@ -27,7 +27,7 @@ from bench_lib.score.cells import Cells, macro, scaled
 from bench_lib.score.instances import Instances
 from bench_lib.score.stats import Estimate, estimate
 from bench_lib.score.strata import NAMES
-from bench_lib.score.table import line, records, table
+from bench_lib.score.table import line, records, refusals_pct, table
 from bench_lib.score.timing import alert_timing
 from bench_lib.tasks import OBSERVED, REACTIVE, STAMPS, WINDOW, Bench, Window
 
@@ -87,8 +87,7 @@ def arena_instances(
 COLUMNS = [
     "trajectory", "candidate", "probe", "task", "capability", "source", "status", "why", "cut",
     "scored", "timing", "alert_s", "lead_s", "asks_judge", "value", "unjudged", "judge_error",
-    "gap_s", "gap", "wait_s", "wait", "pattern", "segments", "domain", "subdomain",
-    "language", "asked_s",
+    "gap_s", "gap", "wait_s", "wait", "pattern", "segments", "domain", "language", "asked_s",
     "due_s", "observed_s", "delivered_s", "tool_calls",
 ]  # fmt: skip
 
@@ -117,8 +116,9 @@ def _row(
         for name, key in STAMPS.items()
     }
     first = stamps[stamp]
-    timing = alert_timing(first, due, window) if watches and scored else ""
-    readable = scored and response is not None and response.status != "unparsed"
+    said = scored and response is not None and response.status != "refused"
+    timing = alert_timing(first, due, window) if watches and said else ""
+    readable = said and response is not None and response.status != "unparsed"
     ready = readable and (not watches or timing == "on time")
     return {
         "trajectory": trajectory.id,
@@ -145,7 +145,6 @@ def _row(
         "pattern": candidate.references.get("pattern", ""),
         "segments": len(candidate.evidence),
         "domain": candidate.references.get("domain", ""),
-        "subdomain": candidate.references.get("subdomain", ""),
         "language": candidate.references.get("language", ""),
         "asked_s": asked,
         "due_s": due,
@@ -215,6 +214,7 @@ def _accuracy(name: str, own: pd.DataFrame, how: str) -> dict[str, object]:
         how,
         clusters=clusters,
         bounds=bounds,
+        refused_pct=refusals_pct(own),
         note=", ".join(notes),
     )
 

@@ -55,7 +55,8 @@ def capabilities(material: Material) -> Table:
     note = (
         "The share of questions whose answer the judge accepts (Eq. 1). A proactive case counts "
         f"only if its first alert comes in time too (Eq. 2 and 9), by its {material.stamp} stamp. "
-        "What a method does not support is N/A; refusals, errors and asks not run are missing. "
+        "What a method does not support is N/A; refusals count as wrong; errors and asks not run "
+        "are missing. "
         "While answers are unjudged no score is given: bounds as if all were wrong, or right."
     )
     return Table(title, columns, tuple(rows), note, texts=2)
@@ -112,7 +113,6 @@ STRATA = (
     ("HR by reasoning pattern", "pattern", ("HR",)),
     ("HR by pieces of evidence", "segments", ("HR",)),
     ("By domain", "domain", ("RTP", "HR", "Tool", "Pro")),
-    ("By subdomain", "subdomain", ("RTP", "HR", "Tool", "Pro")),
     ("By language", "language", ("RTP", "HR", "Tool", "Pro")),
 )
 
@@ -167,7 +167,7 @@ OUTCOMES: tuple[tuple[str, Callable[[pd.DataFrame], pd.Series]], ...] = (
 
 
 def _read(rows: pd.DataFrame) -> pd.Series:
-    return rows["scored"] & (rows["status"] != "unparsed")
+    return rows["scored"] & ~rows["status"].isin(["unparsed", "refused"])
 
 
 def outcomes(material: Material) -> Table:
@@ -181,8 +181,8 @@ def outcomes(material: Material) -> Table:
             Row((Cell(task.code), Cell(f"{len(own):,}"), *counts), colour=colour(task.code))
         )
     columns = ("", "asked", *(name for name, _ in OUTCOMES))
-    note = "Refused, error and not run are missing; what a method does not support is among the "
-    note += "refused, and N/A above."
+    note = "A refusal counts as wrong; error and not run are missing. What a method does not "
+    note += "support is among the refused, and N/A above."
     return Table("What became of each question", columns, tuple(rows), note)
 
 

@@ -22,7 +22,6 @@ from bench_lib.schema import (
     Registration,
     Session,
     Span,
-    Taken,
 )
 from bench_lib.schema import Trajectory as Record
 from bench_lib.sources.stream_arena import rows, videos
@@ -37,12 +36,11 @@ TWICE = "question occurs twice"
 
 @dataclass
 class Told:
-    """What is said of a load: questions in all and lost, kinds of faults, captions of videos."""
+    """What is said of a load: questions in all and lost, kinds of faults, caption tracks."""
 
     asked: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     tracks: list[str] = field(default_factory=list)
-    taken: list[Taken] = field(default_factory=list)
 
     @property
     def lost(self) -> int:
@@ -72,9 +70,8 @@ def trajectories(
         if not good:
             continue
         meta = about.get(name, {})
-        language_said, captions, taken = videos.spoken(root, name, video.duration_s, problems)
-        told.tracks.append(language_said)
-        told.taken.append(taken)
+        track, captions = videos.spoken(root, name, video.duration_s)
+        told.tracks.append(track)
         session = Session(
             id=SESSION,
             index=0,
@@ -162,7 +159,6 @@ def candidate(row: Row, meta: dict[str, Any], language: str) -> Candidate:
         "answer": row.answer,
         "pattern": row.pattern,
         "domain": row.domain or str(meta.get("domain") or ""),
-        "subdomain": row.subdomain or str(meta.get("l2_subdomain") or ""),
         "language": row.language or str(meta.get("language") or language),
     }
     due: tuple[Moment, ...] = ()
