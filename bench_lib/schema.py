@@ -95,6 +95,9 @@ class Probe(Record):
 
     `closed` says whether the frame at exactly `t_s` belongs to the visible prefix. `interval` is
     the announced half-open window of MPA, PRM and TPG, which ends at `t_s`.
+
+    `glance` names what stands out in the newest visible frame (`{"hands": "wait"}`). It never
+    reaches a method: baselines use it that see nothing else.
     """
 
     id: str
@@ -104,6 +107,7 @@ class Probe(Record):
     polarity: Polarity | None = None
     interval: tuple[float, float] | None = None
     reference: Reference = Reference()
+    glance: dict[str, str] = Field(default_factory=dict)
 
 
 class Candidate(Record):

@@ -52,14 +52,16 @@ def baselines(material: Material) -> Table:
     found = cast("Found", material.found)
     own = pd.concat([found.main, found.decisions])
     rows = [Row((Cell("this run"), *_scores(own, asked)), "mean")]
-    for name in (shortcuts.LETTER, shortcuts.SILENT, shortcuts.SPEAK, shortcuts.LENGTH):
+    for name in shortcuts.NAMES:
         rows.append(Row((Cell(name), *_scores(made[made["shortcut"] == name], asked))))
     columns = ("", *(task.code for task in asked), DECISIONS.lower())
     note = (
         "Percent: accuracy, or decision balanced accuracy of adaptive tasks; the last column pools "
         "their probes. A run that does not pass its baseline shows nothing of memory. What a "
-        "baseline learns, a letter or a length, it learns from the other trajectories. The method "
-        "blind, which a model answers from the question alone, is a run of its own."
+        "baseline learns, a letter, a length, a tree of three levels, a logistic model, it learns "
+        "from the other trajectories. All of it: times, the newest frame's icons where the source "
+        "names them, the captions so far, the words of question and options. The method blind, "
+        "which a model answers from the question alone, is a run of its own."
     )
     return Table(title, columns, tuple(rows), note)
 

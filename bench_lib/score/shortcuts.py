@@ -1,8 +1,9 @@
 """What a benchmark gives away without any video: baselines that use no frame.
 
 Each shortcut answers every instance it can and is scored like a method. Whatever it learns (the
-commonest letter, a length) it learns from the other trajectories only. Their replies have no text
-for a judge, so adaptive scores appear as the bounds between the worst and the best text.
+commonest letter, a length, when it is time to speak) it learns from the other trajectories only.
+Their replies have no text for a judge, so adaptive scores appear as the bounds between the worst
+and the best text.
 """
 
 from __future__ import annotations
@@ -15,12 +16,27 @@ import pandas as pd
 
 from bench_lib.replies.gate import gate
 from bench_lib.schema import Candidate, Decision, Key, Probe, Response, Trajectory
+from bench_lib.score import learners, side_info
 from bench_lib.score.adaptive import decision_scores
 from bench_lib.score.aggregate import task_scores
 from bench_lib.score.instances import instances
 from bench_lib.tasks import APM_BENCH, Bench
 
 SILENT, SPEAK, LETTER, LENGTH = "always SILENT", "always INTERVENE", "letter prior", "window length"
+TIMES, GLANCE, TREE, LOGISTIC = (
+    "times",
+    "newest frame's icons",
+    "all of it, tree",
+    "all of it, logistic",
+)
+LEARNT: dict[str, tuple[tuple[str, ...], learners.Learner]] = {
+    TIMES: (("time",), learners.tree),
+    GLANCE: (("glance",), learners.tree),
+    TREE: (side_info.GROUPS, learners.tree),
+    LOGISTIC: (side_info.GROUPS, learners.logistic),
+}
+"""What is known without the video (`side_info`): the groups of columns used, and how."""
+NAMES = (LETTER, SILENT, SPEAK, LENGTH, *LEARNT)
 LONE = "one trajectory: nothing to learn from"
 
 
@@ -65,6 +81,55 @@ def window_length(trajectories: Sequence[Trajectory], bench: Bench = APM_BENCH) 
             decision = "INTERVENE" if short == rule[1] else "SILENT"
         out.append(_response(trajectory, candidate, probe, bench, decision, None))
     return out
+
+
+def learnt(
+    trajectories: Sequence[Trajectory], bench: Bench = APM_BENCH
+) -> dict[str, list[Response]]:
+    """Replies of the learners by name; those that compare no options answer decisions only.
+
+    A learner of which the source knows nothing has none.
+    """
+    letters = _letters(trajectories, bench)
+    decisions = side_info.decisions(trajectories, bench)
+    choices = side_info.choices(trajectories, bench)
+    made: dict[str, list[Response]] = {}
+    for name, (groups, learner) in LEARNT.items():
+        tables = (decisions, choices) if "option" in groups else (decisions,)
+        if not any(learners.columns(table, groups) for table in tables):
+            continue
+        speak = _by_key(decisions, learners.guesses(decisions, groups, learner))
+        chosen: dict[Key, str] = {}
+        if "option" in groups:
+            chosen = _best(choices, learners.guesses(choices, groups, learner))
+        for trajectory, candidate, probe in _instances(trajectories):
+            key, adaptive = (
+                (trajectory.id, candidate.id, probe.id),
+                bench.task(candidate.task).adaptive,
+            )
+            decision: Decision | None = None
+            if adaptive and key in speak:
+                decision = "INTERVENE" if speak[key] > 0.5 else "SILENT"
+            option = chosen.get(key) or (letters(trajectory, candidate) if adaptive else None)
+            if (adaptive and probe.polarity) or ("option" in groups and candidate.options):
+                reply = _response(trajectory, candidate, probe, bench, decision, option)
+                made.setdefault(name, []).append(reply)
+    return made
+
+
+def _by_key(table: pd.DataFrame, chance: pd.Series) -> dict[Key, float]:
+    """The chance at each probe, where there is one."""
+    keys = zip(table["trajectory"], table["candidate"], table["probe"], strict=True)
+    return {key: p for key, p in zip(keys, chance, strict=True) if not np.isnan(p)}
+
+
+def _best(table: pd.DataFrame, chance: pd.Series) -> dict[Key, str]:
+    """The likeliest option of each probe, the first of equals."""
+    known = table.assign(chance=chance).dropna(subset=["chance"])
+    best = known.sort_values("chance", ascending=False, kind="stable")
+    best = best.drop_duplicates(["trajectory", "candidate", "probe"])
+    keys = zip(best["trajectory"], best["candidate"], best["probe"], strict=True)
+    return dict(zip(keys, best["option"], strict=True))
 
 
 def window_lengths(trajectories: Iterable[Trajectory]) -> pd.DataFrame:
@@ -116,6 +181,7 @@ def shortcut_scores(
         SILENT: always(trajectories, "SILENT", bench),
         SPEAK: always(trajectories, "INTERVENE", bench),
         LENGTH: window_length(trajectories, bench),
+        **learnt(trajectories, bench),
     }
     parts = []
     for name, responses in made.items():

@@ -62,8 +62,10 @@ class Route:
 
     def answer(self, candidate: Candidate) -> str | None:
         """The text of the right option."""
-        probe = next(p for p in candidate.probes if p.polarity != "negative")
-        seen = list(self.shots(probe.session, probe.t_s))
+        ends = [(p.session, p.t_s) for p in candidate.probes if p.polarity != "negative"]
+        # A held question that no probe answers is answered by its evidence, which comes later.
+        ends += [(m.session, m.end_s) for m in candidate.evidence]
+        seen = list(self.shots(*ends[0]))
         question, options = candidate.question, [o.text for o in candidate.options]
         for pattern, rule in RULES:
             found = re.fullmatch(pattern, question)

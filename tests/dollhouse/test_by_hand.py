@@ -8,77 +8,80 @@ from house_worlds import composed
 from bench_lib.schema import Candidate
 
 QUESTIONS = {
-    # 010: S001 lounge (clean lamp, clean phone), hallway at the CAKE card with the grandmother
-    # (clean torch, fix parcel, paint vase), lounge (fix phone), hallway (clean torch).
-    "010-ER-00": ("What did I fix in the lounge on DAY1?", "the yellow phone"),
-    "010-EST-01": ("Where was the yellow phone last seen?", "the chair in the lounge"),
-    # Seconds 5, 15, 18 and 23 of the first session.
-    "010-TR-02": ("Which of these did I do last?", "fix the yellow phone"),
-    "010-ACR-03": ("What do I do now?", "fix the yellow phone"),
+    # 010: S001 lounge (clean lamp, turn off phone), garage (cut egg, paint vase; then paint case,
+    # clean case), hallway (turn off torch; then clean and fix the orange lamp).
+    "010-ER-00": ("What did I fix in the hallway on DAY1?", "the orange lamp"),
+    # It stood there in S001 and in S002, and nobody took it.
+    "010-EST-01": ("Where was the orange vase last seen?", "the desk in the hallway"),
+    # The lamp at second 31 of S001, the others in S002.
+    "010-TR-02": ("Which of these did I do first?", "clean the orange lamp"),
+    "010-ACR-03": ("What do I do now?", "stir the orange vase"),
     # Three red ones on the chair, an orange one on the sofa.
     "010-CT-04": ("How many keys do I see now?", "4"),
-    "010-OCR-05": ("What does the sign here read now?", "POST 13"),
-    # Near right on the desk, the pies near middle on the fridge.
-    "010-STU-06": (
-        "As I see it now, how is the orange vase placed to the 4 red pies?",
-        "right of",
+    "010-OCR-05": ("What does the sign here read now?", "RICE 31"),
+    # The egg far left on the oven, the key near left on the sofa.
+    "010-STU-06": ("As I see it now, how is the purple egg placed to the orange key?", "behind"),
+    "010-ERA-07": ("From DAY1 10:33:25 on, what does the sign in the hallway read?", "CODE 24"),
+    "010-ERA-08": ("From DAY1 13:36:38 on, what does the sign in the lounge read?", "FISH 18"),
+    # S001 is on DAY1 and so is S002, which does not come to the bathroom.
+    "063-ER-00": ("What did the sign in the bathroom read on DAY1?", "PARK 64"),
+    # It was on the shelf in the garden until it was put there at second 35 of S002.
+    "063-EST-01": ("Where was the red jar last seen?", "the sofa in the study"),
+    # Second 27 of S002; pour the vase at 17, the others in S001.
+    "063-TR-02": ("Which of these did I do last?", "fix the yellow phone"),
+    "063-ACR-03": ("What do I do now?", "fix the green purse"),
+    # Two white ones on the stool.
+    "063-CT-04": ("How many pies do I see now?", "2"),
+    "063-OCR-05": ("What does the sign here read now?", "BUS 24"),
+    # The bowl far right on the bed, the carrot near right on the box.
+    "063-STU-06": (
+        "As I see it now, how is the blue bowl placed to the yellow carrot?",
+        "behind",
     ),
-    "010-ERA-07": (
-        "From DAY1 09:46:55 on, who is first in the hallway with me?",
-        "the grandmother",
-    ),
-    "039-ER-00": ("Who was with me when I did this: paint the red bottle?", "the grandmother"),
-    "039-EST-01": ("Where was the yellow torch last seen?", "the counter in the bedroom"),
-    # S001: fill the kettle, wash the kettle, ..., turn off the torch; the rest is in S002.
-    "039-TR-02": (
-        "Which of these did I do next after this: wash the orange kettle?",
-        "turn off the red torch",
-    ),
-    "039-ACR-03": ("What do I do now?", "turn off the purple phone"),
-    # An orange one on the box, a yellow one on the shelf.
-    "039-CT-04": ("How many eggs do I see now?", "2"),
-    "039-OCR-05": ("What does the sign here read now?", "FISH 47"),
-    # Far right on the counter, the lemon far left on the chair.
-    "039-STU-06": (
-        "As I see it now, how is the black candle placed to the blue lemon?",
-        "right of",
-    ),
-    "039-ERA-07": ("From DAY5 07:10:41 on, what do I wash in the bedroom?", "the white kettle"),
+    "063-ERA-07": ("From DAY1 10:22:26 on, what do I fix in the garden?", "the green purse"),
+    "063-ERA-08": ("From DAY1 10:22:26 on, who is first in the garden with me?", "the clown"),
 }
 PROBES = {
-    # The vase stands in the hallway; the wearer is there from second 10, in the garage at 21.
-    "010-RCR-08": {
-        ("S003", 6): "",
-        ("S003", 11): "Please remember this: paint the blue vase.",
-        ("S003", 21): "",
+    # The lamp is fixed from second 15 to 18.
+    "010-RCR-09": {
+        ("S002", 16): "Please remember this: clean the orange lamp.",
+        ("S002", 32): "",
     },
-    # The vase was on the garage's counter at the end of S002; the lamp sought at 27 is in view.
-    "010-MPA-09": {
-        ("S003", 13): "It is there: the blue vase was last seen at the counter in the garage.",
-        ("S003", 29): "",
+    # The egg is cut from second 10 to 13.
+    "010-RCR-10": {
+        ("S001", 11): "Please remember this: fix the orange lamp.",
+        ("S001", 24): "",
     },
-    "010-PRM-10": {
-        ("S003", 6): "",
-        ("S003", 12): "Please remember this: paint the blue vase.",
+    # Twice the egg was cut and then the vase painted. The case was painted and then once cleaned,
+    # once fixed: nothing usually follows.
+    "010-MPA-11": {
+        ("S003", 10): "",
+        ("S003", 25): "After that I usually see you do this: paint the blue vase.",
     },
-    # S001: clean the torch, fix the parcel, paint the vase; begun again with the torch alone.
-    "010-TPG-11": {
-        ("S002", 6): "",
-        ("S002", 7): "",
-        ("S002", 13): "The next step of CAKE is this: fix the yellow parcel.",
+    # Asked for at second 34 of S002, when the case had been painted at 23; again in S003 at 6.
+    "010-PRM-12": {
+        ("S003", 9): "Please remember this: paint the yellow parcel.",
+        ("S003", 24): "",
     },
-    "039-RCR-08": {
-        ("S002", 4): "",
-        ("S002", 14): "Please remember this: fix the red torch.",
+    # The sign hangs in the kitchen from second 15 to 22.
+    "063-RCR-09": {
+        ("S002", 19): "Please remember this: fix the green purse.",
+        ("S002", 31): "",
     },
-    # Twice the kettle was washed and then stirred; now it was washed and nothing follows.
-    "039-MPA-09": {
-        ("S003", 7): "",
-        ("S003", 14): "After that I usually see you do this: stir the white kettle.",
+    # The phone stands in the kitchen, where the wearer is from second 22 on; so does the vase.
+    "063-RCR-10": {
+        ("S003", 11): "",
+        ("S003", 23): "Please remember this: paint the blue bowl.",
     },
-    "039-PRM-10": {
-        ("S002", 13): "",
-        ("S002", 15): "Please remember this: stir the blue bowl.",
+    "063-PRM-11": {
+        ("S003", 12): "",
+        ("S003", 23): "Please remember this: fix the yellow phone.",
+    },
+    # CAKE was shown whole in S001 (fix, paint the purse), begun again in S002. TEA was begun in
+    # S001 and done to its end in S002.
+    "063-TPG-12": {
+        ("S003", 13): "The next step of CAKE is this: paint the green purse.",
+        ("S003", 27): "",
     },
 }
 
@@ -104,7 +107,8 @@ def test_what_is_due(name: str) -> None:
 
 
 def test_when_a_held_question_can_be_answered() -> None:
-    """The grandmother is met at second 10; the kettle is washed from second 9 on."""
-    for name, ready_s in (("010-ERA-07", 10), ("039-ERA-07", 9)):
+    """Signs come into view at seconds 16 and 13, the purse is fixed at 12, the clown met at 10."""
+    ready = {"010-ERA-07": 16, "010-ERA-08": 13, "063-ERA-07": 12, "063-ERA-08": 10}
+    for name, ready_s in ready.items():
         for probe in _candidate(name).probes:
             assert (probe.t_s >= ready_s) == (probe.polarity == "positive")

@@ -195,14 +195,14 @@ def _relevant(asked: Sentence | None, shown: Shown) -> str:
     return "\n".join([*lines, *(x.say() for x in looked_up)]) or s.CannotTell().say()
 
 
-def _act(fact: s.Fact) -> Act | None:
+def _act(fact: s.AnyFact) -> Act | None:
     if isinstance(fact, s.PutAt):
         return Act(fact.action, fact.item)
     return fact.act if isinstance(fact, s.Did) else None
 
 
-def _fits(asked: Sentence | None, shown: Shown) -> Callable[[s.Fact], bool]:
-    def action(fact: s.Fact) -> str:
+def _fits(asked: Sentence | None, shown: Shown) -> Callable[[s.AnyFact], bool]:
+    def action(fact: s.AnyFact) -> str:
         act = _act(fact)
         return act.action if act else ""
 
@@ -243,7 +243,7 @@ def _options(shown: Shown, slot: str) -> list[Any]:
     return [read_value(slot, text) for text in shown.options.values()]
 
 
-def _thing(fact: s.Fact) -> Item | None:
+def _thing(fact: s.AnyFact) -> Item | None:
     act = _act(fact)
     return act.item if act else None
 
@@ -278,7 +278,7 @@ def memory_writer(shown: Shown) -> str:
     lines = [
         line
         for line in compact(shown.known, shown.max_words)
-        if _wall_s(line.partition(",")[0]) > since_s or ("says number" in line and line not in told)
+        if _wall_s(line.partition(",")[0]) > since_s or (line in heard and line not in told)
     ]
     rooms = [f.room for f in seen if isinstance(f, s.Here)]
     earlier = [f.room for f in seen if isinstance(f, s.Here) and f.wall_s <= since_s]
@@ -301,7 +301,7 @@ def _spoken(shown: Shown, line: str) -> list[Sentence]:
     return [x for text in speech for x in read(text) if x.say() == line]
 
 
-def _graph(seen: list[s.Fact], since_s: int, keys: list[str]) -> dict[str, Any]:
+def _graph(seen: list[s.AnyFact], since_s: int, keys: list[str]) -> dict[str, Any]:
     entities: dict[str, dict[str, Any]] = {}
     relations: list[dict[str, str]] = []
 

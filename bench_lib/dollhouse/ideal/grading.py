@@ -72,7 +72,7 @@ def _verdict(score: int, grounded: bool) -> dict[str, Any]:
 def _content(text: str) -> set[Sentence]:
     """Sentences of a text; of facts, when they were seen does not matter."""
     return {
-        replace(x, wall_s=0) if isinstance(x, s.Fact) else x  # type: ignore[misc]
+        replace(x, wall_s=0) if isinstance(x, s.AnyFact) else x  # type: ignore[misc]
         for x in read(text)
     }
 

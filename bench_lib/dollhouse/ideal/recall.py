@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from bench_lib.dollhouse.world.grammar import Act, Item, Sentence, Spot
 from bench_lib.dollhouse.world.picture import Picture
-from bench_lib.dollhouse.world.sentences import Did, Fact, Heard, Met, PutAt, Seen, Sign
+from bench_lib.dollhouse.world.sentences import AnyFact, Did, Heard, Met, PutAt, Seen, Sign
 from bench_lib.dollhouse.world.words import MAKES
 
 STALE_S = 20
@@ -36,7 +36,7 @@ class Doing:
 class Recall:
     """Facts in time order. `now` is the newest picture, None where the present is not in view."""
 
-    facts: list[Fact]
+    facts: list[AnyFact]
     now: Picture | None = None
     sentences: Sequence[Sentence] = field(default_factory=tuple)
 
@@ -130,8 +130,8 @@ def gather(
     The newest picture is the present unless a clock in the text is much later than it.
     """
     shown = sorted(pictures, key=lambda p: p.wall_s)
-    facts = dict.fromkeys(fact for picture in shown for fact in picture.facts())
-    facts |= dict.fromkeys(s for s in sentences if isinstance(s, Fact))
+    facts: dict[AnyFact, None] = dict.fromkeys(f for picture in shown for f in picture.facts())
+    facts |= dict.fromkeys(s for s in sentences if isinstance(s, AnyFact))
     now = shown[-1] if shown else None
     if now and cutoff_s is not None and cutoff_s - now.wall_s > STALE_S:
         now = None

@@ -100,7 +100,7 @@ def adaptive_choice(shown: Shown) -> str:
 
 def basis(question: s.Question, known: Recall) -> str:
     """The fact on which the answer to a held question rests."""
-    fits: dict[type, Callable[[s.Fact], bool]] = {
+    fits: dict[type, Callable[[s.AnyFact], bool]] = {
         s.TakeFrom: lambda f: isinstance(f, s.PutAt) and f.action == "take",
         s.WhoIn: lambda f: isinstance(f, s.Met),
         s.SignIn: lambda f: isinstance(f, s.Sign),
@@ -176,7 +176,7 @@ def compact(known: Recall, budget: int) -> list[str]:
     for fact in known.facts:
         if isinstance(fact, s.Seen):
             seen[fact.item] = fact
-    chosen: list[s.Fact] = []
+    chosen: list[s.AnyFact] = []
     for fact in [*acts, *sorted(seen.values(), key=lambda f: -f.wall_s)]:
         cost = _words(fact.say())
         if cost > budget:
@@ -186,10 +186,10 @@ def compact(known: Recall, budget: int) -> list[str]:
     return [f.say() for f in sorted(chosen, key=lambda f: (f.wall_s, f.say()))]
 
 
-def _first_of_each(known: Recall) -> list[s.Fact]:
+def _first_of_each(known: Recall) -> list[s.AnyFact]:
     """Acts at their first sighting, with who and what was there at that instant; new rooms."""
     starts = {(d.first_s, d.room) for d in known.doings}
-    found: list[s.Fact] = []
+    found: list[s.AnyFact] = []
     room, person, sign = "", "", ""
     for fact in known.facts:
         begins = (fact.wall_s, fact.room) in starts

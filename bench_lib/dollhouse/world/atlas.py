@@ -28,7 +28,7 @@ SPRITES = {
     "fold": "🧷", "read": "👓", "fix": "🔧", "clean": "🧹", "paint": "🖌", "wait": "⏳",
     "leave": "🚪",
     "full": "💧", "empty": "⭕", "on": "🌟", "off": "🌑",
-    "kitchen": "🍳", "bathroom": "🛁", "bedroom": "🛏", "hallway": "🖼", "study": "📚",
+    "kitchen": "🍽", "bathroom": "🛁", "bedroom": "🛏", "hallway": "🖼", "study": "🗺",
     "garden": "🌳", "garage": "🚗", "lounge": "📺",
 }  # fmt: skip
 """Names of the sprites in the atlas's order, with the character each was drawn from."""

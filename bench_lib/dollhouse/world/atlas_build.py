@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from PIL import Image, ImageDraw, ImageFont
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont, ImageOps
+from scipy import ndimage
 
 from bench_lib.dollhouse.world.atlas import COLUMNS, GLYPHS, PATH, SPRITES, TILE
 
@@ -28,7 +30,7 @@ def draw(emoji: Path, text: Path) -> Image.Image:
         pen = ImageDraw.Draw(big)
         if at < len(SPRITES):
             pen.text((10, 10), sign, font=font, embedded_color=True)
-            tile = _fit(big)
+            tile = _fit(_single(list(SPRITES)[at], big))
         else:
             tile = Image.new("RGBA", (TILE, TILE), (255, 255, 255, 0))
             mask = Image.new("L", (TILE, TILE))
@@ -36,6 +38,22 @@ def draw(emoji: Path, text: Path) -> Image.Image:
             tile.putalpha(mask)
         sheet.paste(tile, (at % COLUMNS * TILE, at // COLUMNS * TILE))
     return sheet
+
+
+def _single(name: str, image: Image.Image) -> Image.Image:
+    """The drawing without a second thing in it: frames are counted, and so would it be."""
+    left, top, right, low = image.getbbox() or (0, 0, *image.size)
+    middle = (left + right) // 2
+    if name == "bowl":  # The spoon is in its right half.
+        half = image.crop((left, top, middle, low))
+        image = Image.new("RGBA", image.size)
+        image.paste(half, (left, top))
+        image.paste(ImageOps.mirror(half), (middle, top))
+    if name == "sock":  # The left one of a pair.
+        alpha = np.asarray(image.getchannel("A"))
+        found = ndimage.label(alpha > 0)[0]
+        image.putalpha(Image.fromarray(np.where(found == found[:, left].max(), alpha, 0)))
+    return image
 
 
 def _fit(image: Image.Image) -> Image.Image:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -55,16 +57,26 @@ def write(
     for task, draw in tasks.items():
         drafts += _distinct(draw(desk), (brief.counts or counts).get(task, 0))
     letters = _letters(rng, sum(bool(d.options) for d in drafts), brief)
+    drafts = [_seen(draft, desk) for draft in drafts]
     return tuple(_candidate(d, name, i, letters, rng, brief) for i, d in enumerate(drafts))
+
+
+def _seen(draft: Draft, desk: Desk) -> Draft:
+    """The draft, its probes with what stands out in their newest frame."""
+    probes = []
+    for probe in draft.probes:
+        film = desk.chronicle.world.films[desk.sessions.index(probe.session)]
+        newest = film.picture(probe.t_s if probe.closed else probe.t_s - 1)
+        probes.append(probe.model_copy(update={"glance": newest.glance()}))
+    return replace(draft, probes=tuple(probes))
 
 
 def _distinct(drafts: Iterator[Draft | None], wanted: int) -> list[Draft]:
     """Drafts that differ in what they ask; fewer than wanted where a world gives no more."""
     found: dict[tuple[str, str, str], Draft] = {}
-    for _ in range(_TRIES * wanted):
+    for draft in islice(drafts, _TRIES * wanted):
         if len(found) >= wanted:
             break
-        draft = next(drafts)
         if draft:
             said = draft.registration.text if draft.registration else ""
             answer = draft.options[:1] or draft.references.get("answer")

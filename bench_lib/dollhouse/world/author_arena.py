@@ -175,6 +175,9 @@ def _compare(desk: Desk, gap: tuple[int, int]) -> Draft | None:
         counts = [_done(desk, x, t_s) for x in (one, two)]
         if not all(counts) or len(counts[0]) == len(counts[1]):
             return None
+        # Whoever has only just seen one of them done would name that one.
+        if max(done[-1].end_s for done in counts) > t_s - GAPS_S[0][0]:
+            return None
         best = one if len(counts[0]) > len(counts[1]) else two
         question = a.MoreOften(one, two)
         return _item(desk, "HR", t_s, question, best, [*counts[0], *counts[1]], "multi_compare")

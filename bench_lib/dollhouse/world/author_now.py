@@ -9,8 +9,8 @@ from bench_lib.dollhouse.world import sentences as s
 from bench_lib.dollhouse.world.author_recall import other_signs
 from bench_lib.dollhouse.world.camera import Event
 from bench_lib.dollhouse.world.draft import Desk, Draft
-from bench_lib.dollhouse.world.grammar import RELATIONS, Act, Item
-from bench_lib.dollhouse.world.words import ACTIONS, CRAFTS, MAKES, NOTICES
+from bench_lib.dollhouse.world.grammar import RELATIONS, Item
+from bench_lib.dollhouse.world.words import CLOTH, CRAFTS, MAKES, NOTICES
 
 
 def _events(desk: Desk) -> list[Event]:
@@ -18,30 +18,19 @@ def _events(desk: Desk) -> list[Event]:
 
 
 def acr(desk: Desk) -> Iterator[Draft | None]:
-    """The act in the wearer's hands; wrong options are acts of the same class on like things."""
+    """The act in the wearer's hands; wrong options are acts of the same class at other times."""
     while True:
-        classes = (CRAFTS, tuple(MAKES))
-        done = [e for e in _events(desk) if e.act and e.act.item]
-        family = desk.pick(classes)
-        done = [e for e in done if e.act and e.act.action in family]
-        if not done:
+        family = desk.pick((CRAFTS, tuple(MAKES)))
+        done = [e for e in _events(desk) if e.act and e.act.item and e.act.action in family]
+        act, *wrong = desk.shuffled(list(dict.fromkeys(e.act for e in done)))[:4] or [None]
+        if len(wrong) < 3:
             yield None
             continue
-        event = desk.pick(done)
+        event = desk.pick([e for e in done if e.act == act])
         t_s = desk.during(event)
-        wrong = [_like(desk, family) for _ in range(12)]
         text = desk.chronicle.told(event)
         evidence = (desk.moment(event, t_s, text),)
-        yield desk.ask("ACR", (event.film, t_s), s.DoingNow(), event.act, wrong, evidence)
-
-
-def _like(desk: Desk, family: tuple[str, ...]) -> Act:
-    """An act drawn like those of the films: a thing of the household, then what can be done."""
-    while True:
-        item = desk.pick(desk.chronicle.world.house.singles)
-        actions = [a for a in family if item.kind in ACTIONS[a]]
-        if actions:
-            return Act(desk.pick(actions), item)
+        yield desk.ask("ACR", (event.film, t_s), s.DoingNow(), act, wrong, evidence)
 
 
 def ct(desk: Desk) -> Iterator[Draft | None]:
@@ -56,6 +45,8 @@ def ct(desk: Desk) -> Iterator[Draft | None]:
         spot = house.spots[those[0]]
         rooms = [e for e in _events(desk) if spot and e.room == spot.room]
         events = [e for e in rooms if not (e.act and e.act.item and e.act.item.kind == kind)]
+        # People wear clothes, which are not counted.
+        events = [e for e in events if not (kind in CLOTH and e.person)]
         loose = [i for i in house.singles if i.kind == kind]
         if not events or loose:
             yield None
@@ -119,8 +110,12 @@ def _stu(
     fitting = [a for a in standing if _relation(standing[a], standing[other]) == relation]
     if len(fitting) > 1:
         return None
-    here = [i for i in desk.shuffled(list(standing)) if i not in pair]
-    rest = [i for i in desk.shuffled(list(desk.chronicle.world.house.spots)) if i not in pair]
+    # Collections name their number: they would stand out among the options.
+    singles = desk.chronicle.world.house.singles
+    if one not in singles:
+        return None
+    here = [i for i in desk.shuffled(list(standing)) if i not in pair and i in singles]
+    rest = [i for i in desk.shuffled(singles) if i not in pair]
     return desk.ask("STU", at, s.BesideNow(relation, other), one, here + rest, evidence)
 
 

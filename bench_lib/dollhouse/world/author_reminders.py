@@ -1,28 +1,29 @@
-"""Registered-Condition Response and Proactive Reminder: what the wearer asked to be reminded of."""
+"""Registered-Condition Response and Proactive Reminder: what the wearer asked to be reminded of.
+
+Some moments of a film are chosen at which something of one kind can be seen (someone, a sign, an
+act, a thing). What is registered comes true at one of them, whichever chance takes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from bench_lib.dollhouse.world import sentences as s
+from bench_lib.dollhouse.world.camera import Event
 from bench_lib.dollhouse.world.draft import Desk, Draft, reference
 from bench_lib.dollhouse.world.grammar import Act, Condition
-from bench_lib.dollhouse.world.probes import heartbeats, windows
+from bench_lib.dollhouse.world.probes import ends, heartbeat, settled, window
 from bench_lib.dollhouse.world.words import ACTIONS, CRAFTS
-from bench_lib.schema import Probe, Registration
+from bench_lib.schema import Registration
+
+KINDS = ("person", "sign", "act", "item")
+_TRIES = 12
 
 
 def conditions(desk: Desk, film: int) -> list[Condition]:
     """Conditions that come true in a film."""
-    events = desk.chronicle.world.films[film].events
-    handled = {e.act.item for e in events if e.act}
-    found = [Condition(person=e.person, room=e.room) for e in events if e.person]
-    found += [Condition(sign=e.sign) for e in events if e.sign.split()[:1] and " " in e.sign]
-    found += [Condition(act=e.act) for e in events if e.act and e.act.action in CRAFTS]
-    for item in desk.chronicle.world.house.singles:
-        if item not in handled and any(desk.chronicle.in_view(item, e) for e in events):
-            found.append(Condition(item=item))
-    return list(dict.fromkeys(found))
+    found = [desk.chronicle.conditions(e) for e in desk.chronicle.world.films[film].events]
+    return list(dict.fromkeys(c for kind in KINDS for shown in found for c in shown[kind]))
 
 
 def _registered(
@@ -39,81 +40,87 @@ def rcr(desk: Desk) -> Iterator[Draft | None]:
     """A reminder asked for in this session, due when its condition can be seen."""
     while True:
         film = int(desk.rng.integers(desk.films))
-        yield _rcr(desk, film)
-
-
-def _rcr(desk: Desk, film: int) -> Draft | None:
-    events = desk.chronicle.world.films[film].events
-    condition = desk.pick(conditions(desk, film) or [Condition()])
-    settle = desk.brief.settle_s
-    first = next((e for e in events if desk.chronicle.holds(condition, e)), None)
-    if first is None or first.start_s < 5 * settle or desk.chronicle.help_due(first):
-        return None
-    said_s = int(desk.rng.integers(0, first.start_s // 2))
-    registration, response = _registered(desk, condition, film, said_s)
-    t_s = desk.during(first)
-    free = [
-        t
-        for t in range(said_s + settle, events[-1].end_s)
-        if not desk.chronicle.holds(condition, desk.chronicle.at(film, t))
-        and not desk.chronicle.help_due(desk.chronicle.at(film, t))
-    ]
-    negatives = heartbeats(desk, film, t_s, free, s.NotYet(condition))
-    if not negatives:
-        return None
-    holds = s.Holds(condition)
-    positive = Probe(
-        id="p0",
-        session=desk.sessions[film],
-        t_s=float(t_s),
-        polarity="positive",
-        reference=reference(response, holds),
-    )
-    evidence = (desk.moment(first, t_s, holds.say()),)
-    return Draft(
-        "RCR",
-        (positive, *negatives),
-        evidence=evidence,
-        ideal=(desk.moment(first),),
-        registration=registration,
-        references={"reason": holds.say()},
-    )
+        yield _first_of(desk, "RCR", film, film)
 
 
 def prm(desk: Desk) -> Iterator[Draft | None]:
     """A reminder asked for in an earlier session, due in a later one."""
     while True:
         film = int(desk.rng.integers(1, desk.films))
-        yield _prm(desk, film)
+        yield _first_of(desk, "PRM", film, int(desk.rng.integers(film)))
 
 
-def _prm(desk: Desk, film: int) -> Draft | None:
-    chronicle = desk.chronicle
-    condition = desk.pick(conditions(desk, film) or [Condition()])
-    since = int(desk.rng.integers(film))
-    t_s = int(desk.rng.integers(chronicle.world.films[since].duration_s))
-    later = [e for e in chronicle.events if (e.film, e.start_s) > (since, t_s)]
-    first = next((e for e in later if chronicle.holds(condition, e)), None)
-    already = chronicle.holds(condition, chronicle.at(since, t_s))
-    if first is None or first.film != film or already or chronicle.help_due(first):
+def _first_of(desk: Desk, task: str, film: int, since: int) -> Draft | None:
+    kind = desk.pick(KINDS)
+    return next(filter(None, (_draft(desk, task, film, since, kind) for _ in range(_TRIES))), None)
+
+
+def _draft(desk: Desk, task: str, film: int, since: int, kind: str) -> Draft | None:
+    here = task == "RCR"
+    until = desk.chronicle.world.films[since].duration_s * (3 if here else 5) // 5
+    said = (since, int(desk.rng.integers(until)))
+    fresh = {
+        e: new
+        for e in desk.chronicle.world.films[film].events
+        if (film, e.start_s) > said
+        and settled(desk, e)
+        and (here or ends(desk, e))
+        and (new := _fresh(desk, said, e, kind))
+    }
+    low, high = desk.brief.negatives
+    events = desk.shuffled(list(fresh))[: 1 + int(desk.rng.integers(low, high + 1))]
+    if len(events) <= low:
         return None
-    registration, response = _registered(desk, condition, since, t_s)
-    holds = s.Holds(condition)
-    silent = s.NotYet(condition)
-    probes = windows(
-        desk,
-        first,
-        lambda e: chronicle.holds(condition, e),
-        reference(response, holds),
-        reference(None, silent),
-    )
-    if probes is None:
+    times = {e: desk.during(e) if here else int(desk.pick(ends(desk, e))) for e in events}
+    shown = {e: [e] if here else _within(desk, film, t_s) for e, t_s in times.items()}
+    fitting = {
+        e: [c for c in fresh[e] if not any(_holds(desk, c, shown[o]) for o in events if o != e)]
+        for e in events
+    }
+    if not all(fitting.values()):
         return None
+    event = events[0]
+    condition = desk.pick(fitting[event])
+    registration, response = _registered(desk, condition, *said)
+    holds, silent = s.Holds(condition), s.NotYet(condition)
+    make = heartbeat if here else window
+    probes = [make(desk, film, times[event], "p0", reference(response, holds))]
+    for i, other in enumerate(events[1:]):
+        probes.append(make(desk, film, times[other], f"n{i}", reference(None, silent)))
+    first = desk.chronicle.since_when(condition, event)
     return Draft(
-        "PRM",
-        probes,
-        evidence=(desk.moment(first, probes[0].t_s, holds.say()),),
-        ideal=(desk.moment(first),),
+        task,
+        tuple(probes),
+        evidence=(desk.moment(first, times[event], holds.say()),),
+        ideal=(desk.moment(first, event.end_s),),
         registration=registration,
-        references={"trigger_match_reason": holds.say()},
+        references={"reason" if here else "trigger_match_reason": holds.say()},
     )
+
+
+def _within(desk: Desk, film: int, t_s: int) -> list[Event]:
+    """The events that the longest window which ends at an instant can show."""
+    start_s = t_s - max(desk.brief.windows_s)
+    events = desk.chronicle.world.films[film].events
+    return [e for e in events if e.end_s > start_s and e.start_s < t_s]
+
+
+def _holds(desk: Desk, condition: Condition, events: list[Event]) -> bool:
+    return any(e in events for e in desk.chronicle.held(condition))
+
+
+def _fresh(desk: Desk, said: tuple[int, int], event: Event, kind: str) -> list[Condition]:
+    """What holds at an event and, up to then, has not held since an instant."""
+    chronicle, found = desk.chronicle, []
+    now = chronicle.at(*said)
+    for condition in chronicle.conditions(event)[kind]:
+        first = chronicle.since_when(condition, event)
+        start = (first.film, first.start_s)
+        held = chronicle.held(condition)
+        if (
+            start > said
+            and now not in held
+            and not any(said < (e.film, e.start_s) < start for e in held)
+        ):
+            found.append(condition)
+    return found

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Collection
 from itertools import pairwise
 
 from bench_lib.dollhouse.world.camera import Event
 from bench_lib.dollhouse.world.grammar import Act, Condition, Item, Sentence, Spot
 from bench_lib.dollhouse.world.sentences import Did, ItIs, NextStep, Usually
-from bench_lib.dollhouse.world.words import RECIPES
+from bench_lib.dollhouse.world.words import CRAFTS, CUES, NOTICES, RECIPES
 from bench_lib.dollhouse.world.world import World
+
+_NOTICES = [[word] for word in NOTICES]
 
 
 class Chronicle:
@@ -21,6 +24,9 @@ class Chronicle:
         self.events = world.events
         self._starts = [(e.film, e.start_s) for e in self.events]
         self._viewed: dict[tuple[Item, int, int], bool] = {}
+        self._shown: dict[Item, list[Event]] = {}
+        self._held: dict[Condition, dict[Event, None]] = {}
+        self._conditions: dict[tuple[int, int], dict[str, list[Condition]]] = {}
         self._helps: dict[tuple[int, int], tuple[Sentence, list[Event]] | None] = {}
         self._changes: dict[Item, tuple[list[int], list[tuple[Spot | None, str]]]] = {}
         for change in world.house.history:
@@ -43,8 +49,23 @@ class Chronicle:
     def _in_view(self, item: Item, event: Event) -> bool:
         if event.act and event.act.item == item and event.act.action not in ("put", "seek"):
             return event.act.action == "take"
-        spot = self.state(item, event.wall_s)[0]
+        spot = None if item in self.world.house.lost else self.state(item, event.wall_s)[0]
         return spot is not None and spot.room == event.room
+
+    def seen_at(self, item: Item, event: Event) -> Spot | None:
+        """Where a thing is seen during an event, None where it is not, or taken from there."""
+        return self.state(item, event.wall_s)[0] if self.in_view(item, event) else None
+
+    def shown(self, item: Item) -> list[Event]:
+        """The events that show a thing: in view, or in the hand."""
+        if item not in self._shown:
+            self._shown[item] = [
+                e
+                for e in self.events
+                if self.in_view(item, e)
+                or (e.act is not None and e.act.item == item and e.act.action != "seek")
+            ]
+        return self._shown[item]
 
     def before(self, film: int, t_s: float) -> list[Event]:
         """Events that have begun by an instant of a film."""
@@ -81,6 +102,41 @@ class Chronicle:
         if condition.item:
             return self.in_view(condition.item, event)
         return event.act == condition.act
+
+    def held(self, condition: Condition) -> Collection[Event]:
+        """The events during which a condition can be seen to hold, in order."""
+        if condition not in self._held:
+            held = (e for e in self.events if self.holds(condition, e))
+            self._held[condition] = dict.fromkeys(held)
+        return self._held[condition]
+
+    def conditions(self, event: Event) -> dict[str, list[Condition]]:
+        """What can be seen to hold during an event: someone, a sign, an act, things not handled."""
+        key = (event.film, event.shot)
+        if key not in self._conditions:
+            notice = event.sign.split()[:1] in _NOTICES
+            done = event.act is not None and event.act.action in CRAFTS
+            handled = {e.act.item for e in self.world.films[event.film].events if e.act}
+            things = [i for i in self.world.house.singles if i not in handled]
+            self._conditions[key] = {
+                "person": [Condition(person=event.person, room=event.room)] * bool(event.person),
+                "sign": [Condition(sign=event.sign)] * notice,
+                "act": [Condition(act=event.act)] * done,
+                "item": [Condition(item=i) for i in things if self.in_view(i, event)],
+            }
+        return self._conditions[key]
+
+    def since_when(self, condition: Condition, event: Event) -> Event:
+        """The first event of the film from which on a condition has held until an event."""
+        events, held = self.world.films[event.film].events, self.held(condition)
+        at = event.shot
+        while at > 0 and events[at - 1] in held:
+            at -= 1
+        return events[at]
+
+    def cue(self, event: Event) -> bool:
+        """Whether this is a moment of the kind at which unasked help can be due."""
+        return event.act is not None and event.act.action in CUES
 
     def help_due(self, event: Event) -> tuple[Sentence, list[Event]] | None:
         """The unasked help that earlier events give reason for, with those events."""

@@ -21,9 +21,9 @@ class Brief:
     """How an author works: for `apm`, for `arena`, or for the five options of `availability`.
 
     `probes_s` keeps probes that far behind a shot's start. `windows_s` are the lengths of announced
-    intervals, drawn alike for both polarities. `negatives` is how many silent probes a candidate
-    has. `leak` plants a shortcut on purpose: `letter` (B is right too often), `text` (right options
-    end in a full stop) or `length` (positive windows are short).
+    intervals, drawn alike for both polarities. `negatives` is how many silent probes a reminder
+    has, and how many others have at most. `leak` plants a shortcut on purpose: `letter` (B is right
+    too often), `text` (right options end in a full stop) or `length` (positive windows are short).
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -112,8 +112,12 @@ class Desk:
         return Draft(task, (probe,), question.say(), chosen, evidence)
 
     def items(self, kinds: Sequence[str], without: Sequence[Item]) -> list[Item]:
-        """Things of some kinds as wrong options: the household's first, then made-up ones."""
-        kinds = kinds or KINDS
+        """Things of some kinds as wrong options: the household's first, then made-up ones.
+
+        Those are of kinds that could be handled there, not of those that only lie about.
+        """
+        counted = {i.kind for i in self.chronicle.world.house.collections}
+        kinds = [kind for kind in kinds or KINDS if kind not in counted]
         barred = {(i.colour, i.kind) for i in without}
         own = [i for i in self.chronicle.world.house.singles if i.kind in kinds]
         own = [i for i in self.shuffled(own) if (i.colour, i.kind) not in barred]

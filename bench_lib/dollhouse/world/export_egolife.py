@@ -97,9 +97,10 @@ def _transcripts(films: Sequence[Film], root: Path, person: str) -> None:
     for film in films:
         for caption in film.captions:
             said = next(x for x in read(caption.text) if isinstance(x, Heard))
-            lines = [f"{CHINESE[said.person]}: 号码 {said.number}。"]
+            speaker = film.shot_at(caption.start_s).picture.person
+            lines = [f"{CHINESE[speaker]}: 号码 {said.number}。"]
             if len(cues) % 5 != 4:
-                lines.append(f"{said.person.capitalize()}: number {said.number}.")
+                lines.append(f"{speaker.capitalize()}: number {said.number}.")
             start, end = film.wall_start_s + caption.start_s, film.wall_start_s + caption.end_s
             cues.append((start, end, "\n".join(lines)))
     _srt(root, "Transcript", person, cues)

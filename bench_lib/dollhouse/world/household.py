@@ -44,7 +44,8 @@ class Change:
 class Household:
     """Rooms with six places each, things that move, and collections of equal things that do not.
 
-    `reserved` things belong to a thread and are left alone by chance.
+    `reserved` things belong to a thread and are left alone by chance. `lost` things are sought and
+    have never been there: each could have stood where its twin does.
     """
 
     layout: dict[str, tuple[str, ...]]
@@ -52,6 +53,8 @@ class Household:
     states: dict[Item, str] = field(default_factory=dict)
     collections: set[Item] = field(default_factory=set)
     reserved: set[Item] = field(default_factory=set)
+    lost: dict[Item, Item] = field(default_factory=dict)
+    moved: set[Item] = field(default_factory=set)
     history: list[Change] = field(default_factory=list)
 
     @property
@@ -77,8 +80,16 @@ class Household:
 
     def move(self, wall_s: int, item: Item, spot: Spot | None) -> None:
         """Put a thing somewhere; None is the wearer's hand."""
+        if spot is None:
+            self.moved.add(item)
         self.spots[item] = spot
         self.history.append(Change(wall_s, item, spot, self.states[item]))
+
+    def lose(self, item: Item, twin: Item) -> None:
+        """Take a thing away before anything is filmed; its twin stays."""
+        del self.spots[item], self.states[item]
+        self.history = [change for change in self.history if change.item != item]
+        self.lost[item] = twin
 
     def change(self, wall_s: int, item: Item, state: str) -> None:
         """Give a thing a state."""
@@ -107,18 +118,19 @@ class Household:
 
     def crafts(self, room: str) -> list[Act]:
         """Acts that change nothing, with the things of a room."""
-        return [Act(a, i) for i in self._idle(room) for a in CRAFTS if i.kind in ACTIONS[a]]
+        return [Act(a, i) for i in self.idle(room) for a in CRAFTS if i.kind in ACTIONS[a]]
 
     def switches(self, room: str) -> list[Act]:
         """Acts that would change the state of a thing of a room."""
         return [
             Act(action, i)
-            for i in self._idle(room)
+            for i in self.idle(room)
             for action, state in MAKES.items()
             if i.kind in ACTIONS[action] and self.states[i] != state
         ]
 
-    def _idle(self, room: str) -> list[Item]:
+    def idle(self, room: str) -> list[Item]:
+        """The things of a room that belong to no thread and no collection."""
         busy = self.collections | self.reserved
         return [item for item in self.here(room) if item not in busy]
 

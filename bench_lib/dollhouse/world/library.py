@@ -53,10 +53,10 @@ _RECALL = HouseSet(
 SETS: dict[str, HouseSet] = {
     "default": HouseSet((0, 1, 2, 3)),
     "small": HouseSet(
-        (10, 39),
+        (10, 63),
         SMALL,
         Brief(
-            dict.fromkeys(author.TASKS, 1),
+            {**dict.fromkeys(author.TASKS, 1), "ERA": 2, "RCR": 2},
             settle_s=1,
             windows_s=(3, 4, 5, 6),
             negatives=(1, 2),
@@ -73,7 +73,11 @@ SETS: dict[str, HouseSet] = {
     "availability": replace(_RECALL, brief=replace(_RECALL.brief, bench="availability")),
     "large": HouseSet(
         tuple(range(104)),
-        Plan(rooms=(5, 6), singles=26, threads=("recipe", "habit", "recipe"), searches=3),
+        Plan(
+            rooms=(5, 6),
+            singles=26,
+            threads=("recipe", "habit", "recipe", "search", "search"),
+        ),
         look=Look(fps=2),
         drawn=False,
         totals=LARGE,

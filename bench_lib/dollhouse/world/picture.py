@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bench_lib.dollhouse.world.grammar import Act, Item
 from bench_lib.dollhouse.world.sentences import Did, Fact, Here, Met, PutAt, Seen, Sign
+from bench_lib.dollhouse.world.words import CUES, RECIPES
 
 HAND, THOUGHT = 6, 7
 """Slots beside the six of a room: in the wearer's hand, and in the bubble of what is sought."""
@@ -45,6 +46,16 @@ class Picture:
     def placed(self) -> tuple[Group, ...]:
         """The groups that stand in the room."""
         return tuple(g for g in self.groups if g.slot < HAND)
+
+    def glance(self) -> dict[str, str]:
+        """What stands out without telling things, people or words apart: for baselines."""
+        sign = "recipe" if self.sign in RECIPES else "notice" if self.sign else "none"
+        hands = {"": "empty", "take": "move", "put": "move"}.get(self.action, "work")
+        return {
+            "hands": self.action if self.action in CUES else hands,
+            "company": "someone" if self.person else "nobody",
+            "sign": sign,
+        }
 
     def facts(self) -> tuple[Fact, ...]:
         """All that can be said of it."""

@@ -21,7 +21,7 @@ from bench_lib.dollhouse.world.stage import layers
 from bench_lib.schema import clock
 
 Planes = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]
-VERSION = 5
+VERSION = 6
 """Counts changes of the pictures; part of every file's digest."""
 
 

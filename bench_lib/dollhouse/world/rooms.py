@@ -86,9 +86,10 @@ def _shelf(pen: ImageDraw.ImageDraw, x: float, y: float, w: float, h: float) -> 
         top = y + 7 + row * (h - 10) / 2
         low = y + 3 + (row + 1) * (h - 8) / 2
         pen.rectangle([v * _SMOOTH for v in (x - w / 2 + 5, top, x + w / 2 - 5, low)], (70, 42, 24))
-        for i, c in enumerate(((196, 70, 60), (70, 130, 180), (226, 190, 80), (90, 160, 100))):
-            left = x - w / 2 + 9 + i * 9 + row * w * 0.4
-            pen.rectangle([v * _SMOOTH for v in (left, top + 3, left + 7, low)], c)
+        # Empty compartments: whatever stands in them would be counted.
+        for share in (0.25, 0.5, 0.75):
+            left = x - w / 2 + w * share - 2
+            pen.rectangle([v * _SMOOTH for v in (left, top, left + 4, low)], (150, 100, 60))
 
 
 def _sofa(pen: ImageDraw.ImageDraw, x: float, y: float, w: float, h: float) -> None:

@@ -37,13 +37,17 @@ class Pace:
 
 @dataclass
 class Director:
-    """Stages scenes of one film. `notices` are the signs that hang in rooms during this film."""
+    """Stages scenes of one film. `notices` are the signs that hang in rooms during this film.
+
+    Chance does not lead into the `closed` rooms.
+    """
 
     rng: np.random.Generator
     house: Household
     film: Film
     pace: Pace
     notices: dict[str, str] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
     camera: Camera = field(init=False)
     done: set[Act] = field(default_factory=set)
     last: Act | None = None
@@ -63,9 +67,13 @@ class Director:
         self.camera.enter(room, int(self.rng.integers(2)), person, sign)
 
     def elsewhere(self, room: str = "") -> str:
-        """A random room other than the current one and `room`."""
-        rooms = [r for r in self.house.layout if r not in (self.camera.room, room)]
+        """A random open room other than the current one and `room`."""
+        rooms = [r for r in self.open() if r not in (self.camera.room, room)]
         return str(self.rng.choice(rooms))
+
+    def open(self) -> list[str]:
+        """The rooms that chance may lead to."""
+        return [r for r in self.house.layout if r not in self.closed]
 
     def look(self) -> None:
         """A shot of the room."""
@@ -74,7 +82,7 @@ class Director:
         if picture.person and not any(
             c.end_s > self.film.duration_s - 8 for c in self.film.captions
         ):
-            self._speak(picture.person)
+            self._speak()
 
     def act(self, act: Act) -> None:
         """A shot of an act."""
@@ -82,10 +90,10 @@ class Director:
         self.done.add(act)
         self.last = act
 
-    def _speak(self, person: str) -> None:
+    def _speak(self) -> None:
         shot = self.film.shots[-1]
         wall_s = self.film.wall_start_s + shot.start_s
-        said = Heard(wall_s, shot.picture.room, person, int(self.rng.choice(NUMBERS)))
+        said = Heard(wall_s, int(self.rng.choice(NUMBERS)))
         self.film.captions.append(
             Caption(start_s=shot.start_s + 0.25, end_s=shot.start_s + 2.5, text=said.say())
         )
@@ -97,7 +105,7 @@ def visit(director: Director) -> None:
     d.enter(d.elsewhere())
     d.look()
     for _ in range(int(d.rng.integers(1, 3))):
-        acts = d.house.switches(d.camera.room) if d.rng.random() < 0.3 else []
+        acts = d.house.switches(d.camera.room) if d.rng.random() < 0.45 else []
         barred = d.done if not d.pace.repeats else {d.last}
         acts = acts or [a for a in d.house.crafts(d.camera.room) if a not in barred]
         if acts:
@@ -109,14 +117,16 @@ def carry(director: Director) -> None:
     """Take a thing and put it in another room."""
     d = director
     movable = [i for i in d.house.singles if i not in d.house.reserved]
-    rooms = [r for r in d.house.layout if r != d.camera.room]
+    rooms = [r for r in d.open() if r != d.camera.room]
     things = [i for i in movable if (s := d.house.spots[i]) and s.room in rooms]
     if not things:
         return visit(d)
+    # Things that stayed until now: what is moved at all has then been seen longer where it was.
+    things = [i for i in things if i not in d.house.moved] or things
     item = things[int(d.rng.integers(len(things)))]
     spot = d.house.spots[item]
     assert spot is not None
-    goals = [s for r in d.house.layout if r != spot.room for s in d.house.free(r)]
+    goals = [s for r in d.open() if r != spot.room for s in d.house.free(r)]
     if not goals:
         return visit(d)
     goal = goals[int(d.rng.integers(len(goals)))]
@@ -125,7 +135,6 @@ def carry(director: Director) -> None:
     d.act(Act("take", item))
     d.enter(goal.room)
     d.camera.put(Act("put", item), goal, d.seconds(d.pace.act_s))
-    d.look()
     return None
 
 

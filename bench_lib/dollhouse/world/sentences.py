@@ -71,13 +71,17 @@ class Sign(Fact):
 
 
 @dataclass(frozen=True)
-class Heard(Fact):
-    """Someone says a number; only in speech and captions."""
+class Heard(Sentence):
+    """A number is said; only in speech and captions. Who says it, and where, is for the eye."""
 
-    person: str
+    room: ClassVar[str] = ""
+    wall_s: int
     number: int
-    form = "<wall_s>, <room>: <person> says number <number>."
+    form = "<wall_s>, it says number <number>."
 
+
+AnyFact = Fact | Heard
+"""What an observer can know: what was seen, and what was said."""
 
 # Questions about earlier sessions. `answer` names the slot of the answer.
 

@@ -41,9 +41,10 @@ def track(film: Film, hiss: float = 0.0) -> NDArray[np.int16]:
         rng = np.random.default_rng(film.wall_start_s)
         samples = (rng.standard_normal(len(samples), np.float32) * hiss * 32_767).astype(np.int16)
     for caption in film.captions:
+        person = film.shot_at(caption.start_s).picture.person
         for said in read(caption.text):
             if isinstance(said, Heard):
-                line = _spoken(said.person, f"number {said.number}")
+                line = _spoken(person, f"number {said.number}")
                 start = int(caption.start_s * RATE)
                 part = samples[start : start + len(line)]
                 part[...] = line[: len(part)]

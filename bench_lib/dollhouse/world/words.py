@@ -60,6 +60,9 @@ MAKES = {
 CRAFTS = ("wash", "cut", "stir", "fold", "read", "fix", "clean", "paint")
 """Actions that change neither state nor place."""
 
+CUES = ("seek", "wait")
+"""Acts at which help may be due: its thought bubble and its hourglass are seen at a glance."""
+
 PEOPLE = ("grandmother", "grandfather", "girl", "boy", "builder", "wizard", "clown")
 RECIPES = ("SOUP", "CAKE", "TEA", "SALAD", "JAM")
 NOTICES = ("EGGS", "RICE", "FISH", "ROOM", "GATE", "BUS", "PARK", "BANK", "POST", "CODE")

@@ -21,29 +21,27 @@ GAPS_S = ((900, 3000), (7200, 18_000), (DAY_S, DAY_S), (2 * DAY_S, 3 * DAY_S))
 class Plan:
     """What a world is made of. Lengths in seconds; pairs are the ends of uniform ranges.
 
-    `threads` names what runs through a world, recipes and habits; with `one_thread` each world has
-    only one of them, by turns.
+    `threads` names what runs through a world, pairs of recipes, habits or searches; with
+    `one_thread` each world has only one of them, by turns.
     """
 
     films: tuple[int, int] = (4, 6)
     film_s: tuple[int, int] = (60, 100)
     rooms: tuple[int, int] = (4, 6)
     singles: int = 20
-    steps: int = 4
-    searches: int = 2
+    steps: int = 3
     pace: Pace = field(default_factory=Pace)
     between_s: int = 24
-    threads: tuple[str, ...] = ("recipe", "habit")
+    threads: tuple[str, ...] = ("recipe", "habit", "search")
     one_thread: bool = False
 
 
 SMALL = Plan(
-    films=(2, 3),
+    films=(3, 3),
     film_s=(18, 26),
     rooms=(3, 4),
     singles=13,
-    steps=3,
-    searches=1,
+    steps=2,
     pace=Pace((2, 2), (3, 3), 0.7, 0.8),
     between_s=8,
     one_thread=True,
@@ -54,7 +52,6 @@ ARENA = Plan(
     film_s=(2520, 2640),
     rooms=(6, 6),
     singles=24,
-    searches=0,
     pace=Pace((3, 7), (4, 8), 0.5, 0.7, repeats=True),
     threads=(),
 )
@@ -84,14 +81,14 @@ def build(seed: int, plan_: Plan) -> World:
     kinds = plan_.threads
     if plan_.one_thread:
         kinds = (kinds[seed % len(kinds)],)
-    scenes = plan(rng, house, films, plan_.steps, plan_.searches, kinds)
+    outline = plan(rng, house, films, plan_.steps, kinds)
     starts = _starts(rng, films)
     filmed = []
     for index, start in enumerate(starts):
         film = Film(index, start)
         signs = notices(rng, list(house.layout), plan_.pace.signs)
-        director = Director(rng, house, film, plan_.pace, signs)
-        _stage(director, scenes[index], _draw(rng, plan_.film_s))
+        director = Director(rng, house, film, plan_.pace, signs, outline.closed[index])
+        _stage(director, outline.scenes[index], _draw(rng, plan_.film_s))
         filmed.append(film)
     between = [_between(rng, house, plan_, filmed, index) for index in range(1, films)]
     return World(seed, house, filmed, between)
@@ -124,7 +121,7 @@ def _stage(director: Director, threads: list[Scene], film_s: int) -> None:
         if waiting and (each * len(waiting) >= left or rng.random() < 0.4):
             waiting.pop(0)(director)
         if waiting or left > 0:
-            (carry if rng.random() < 0.4 else visit)(director)
+            (carry if rng.random() < 0.6 else visit)(director)
 
 
 def _between(
