@@ -7,10 +7,14 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from synthetic import movie
 
 from bench_lib.errors import BenchError
+from bench_lib.evaluate import page as report
 from bench_lib.evaluate.job import Evaluation
+from bench_lib.evaluate.plan import SHOWN, _source
 from bench_lib.params.evaluate import EvalParams
+from bench_lib.schema import Dataset, Taken
 
 
 def job(**given) -> Evaluation:
@@ -61,3 +65,31 @@ def test_a_server_that_is_not_there_is_named_before_work_starts(outputs: Path) -
     )
     with pytest.raises(BenchError, match="the model cannot serve this run"):
         evaluation.plan()
+
+
+def test_the_plan_names_what_was_read_and_what_was_not(outputs: Path, tmp_path: Path) -> None:
+    home = tmp_path / "mine" / "week"
+    movie(home / "monday.mp4", 2.0)
+    (home / "._monday.mp4").write_bytes(b"x")
+    said = "1\n00:00:00,500 --> 00:00:01,000\n钥匙在桌子上\n"
+    (home / "monday.srt").write_bytes(said.encode("gbk"))
+    (home / "candidates.jsonl").write_text('{"id": 1}')
+    evaluation = job(source="folder", data_root=str(tmp_path / "mine"), question="Where?")
+    plan = evaluation.plan()
+    read = list(plan.loc["week: captions of monday"])
+    assert read == ["monday.srt, 1 cue", "gb18030 (GBK), guessed"]
+    assert plan.loc["week: not used", "expected"] == "._monday.mp4"
+    assert plan.loc["week: order", "expected"] == "monday"
+    (problem,) = evaluation.data.problems
+    assert problem.reason in list(plan["note"])
+    page = report.write(evaluation).read_text()
+    for text in ("monday.srt, 1 cue", "gb18030 (GBK), guessed", "._monday.mp4", problem.reason):
+        assert text in page
+    assert page.count("._monday.mp4") == 1
+
+
+def test_many_files_are_counted_in_the_plan() -> None:
+    taken = tuple(Taken(f"f{n}", "x", "y") for n in range(500))
+    rows = _source(Dataset((), (), "", taken))
+    assert len(rows) == SHOWN + 1
+    assert rows[-1] == ("files", "and 480 more", "all are in the report")

@@ -70,6 +70,9 @@ def test_the_main_job_on_real_footage(root: Path, outputs: Path, method: str) ->
     assert not [r.error for r in found.values() if r.status in ("error", "refused", "not_run")]
     assert found["brook", "q"].timings["prefix_s"] == pytest.approx(6.2 + 3.0, abs=0.1)
     assert found["brook", "q"].counters["frames_encoded"] > 0
+    facts = job.run.manifest()["facts"]["pictures"]
+    assert {name for names in facts.values() for name in names} == {"1_scene.mp4", "2_water.mp4"}
+    assert all("8 bits, transfer bt709" in how for how in facts)
     page = evaluation_page.write(job).read_text()
     assert page.count("data:image/jpeg") >= 2, "frames of the footage are shown"
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench_lib.compare.job import Comparison
-from bench_lib.report.score_table import why_missing
+from bench_lib.report.cells import score_cell
 from bench_lib.report.tables import Cell, Row, Table, dash
-from bench_lib.report.text import DASH, duration, plural, ratio, size
+from bench_lib.report.text import DASH, duration, percent, plural, ratio, size
 from bench_lib.report.theme import colour
 from bench_lib.schema import SCORABLE
 from bench_lib.score import compare, failures, published
@@ -101,18 +101,9 @@ def _scores(job: Comparison, title: str, groups: Sequence[str]) -> Table:
 def _value(one: pd.Series | None, mark: str, origin: str) -> Cell:
     if one is None:
         return dash(NOT_PRINTED if origin == "published" else "not a task of this run")
-    value = float(one["value"])
     if origin == "published":
-        return Cell(f"{value:.2f}")
-    n = f"n {one['n']:.0f}/{one['expected']:.0f}, G {one['clusters']:.0f}"
-    if not math.isnan(value):
-        low, high = float(one["low"]), float(one["high"])
-        between = "" if math.isnan(low) else f"[{low:.1f}, {high:.1f}] "
-        return Cell(f"{value:.2f}{mark}", between + n)
-    low, high = float(one["bound_low"]), float(one["bound_high"])
-    if not math.isnan(low):
-        return Cell(f"{low:.1f} to {high:.1f}{mark}", n)
-    return dash(why_missing(one))
+        return Cell(percent(one["value"]))
+    return score_cell(one, mark)
 
 
 def differences(job: Comparison) -> Table:

@@ -37,6 +37,7 @@ from bench_lib.runs.folder import Run, find_run
 from bench_lib.runs.identity import Contents, contents
 from bench_lib.schema import Dataset, Key, Response, Trajectory
 from bench_lib.tasks import APM_BENCH, MAX_NEW_TOKENS, Bench
+from bench_lib.video.session import mappings
 
 
 class Stopped(BaseException):
@@ -85,6 +86,7 @@ class Evaluation:
             method_args={f: getattr(method, f) for f in methods.parameters(type(method))},
             replies_at_once=replies_at_once(method),
             quarantined=[str(problem) for problem in data.problems],
+            taken=[[one.what, one.value, one.how] for one in data.taken],
             bench=bench.name,
             generated=data.generated,
             own=data.own,
@@ -197,9 +199,18 @@ class Evaluation:
                         pool.shutdown(cancel_futures=True)
                         raise
         self.run.sync()
+        self._note_pictures()
         ask_again(self, progress)
         if busy:
             print(f"left to another process that is at work on them: {', '.join(busy)}")
+
+    def _note_pictures(self) -> None:
+        """Into the manifest: depth and transfer of the videos, and how they became RGB."""
+        known = self.run.manifest().get("facts", {}).get("pictures", {})
+        sessions = [s for t in self.trajectories for s in (*t.sessions, *t.between)]
+        for how, names in mappings(sessions).items():
+            known[how] = sorted({*known.get(how, []), *names})
+        self.run.note(pictures=known)
 
     def _trajectory(self, group: list[Episode], step: Callable[[float], None]) -> list[str]:
         """Walk a trajectory's episodes; returns its id where another process holds it."""

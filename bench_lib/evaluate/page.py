@@ -11,7 +11,7 @@ from bench_lib.evaluate.reading import gather
 from bench_lib.files import write_whole
 from bench_lib.readings.judged import metrics
 from bench_lib.readings.material import Material
-from bench_lib.report import cards, header
+from bench_lib.report import cards, header, tables
 from bench_lib.report.caveats import caveats
 from bench_lib.report.command import command, record_files
 from bench_lib.report.sections import Cards, Listing, Page, Section
@@ -85,6 +85,9 @@ def _sections(material: Material) -> Iterator[Section]:
         yield _remembering(material)
         yield _answering(material)
         yield _replies(material)
+    files = tables.source_files(material)
+    if files.rows:
+        yield Section("The source's files", "", (files,))
     yield _again(material)
 
 

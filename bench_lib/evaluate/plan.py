@@ -18,12 +18,15 @@ from bench_lib.engine.kept import States
 from bench_lib.errors import BenchError
 from bench_lib.evaluate.calibration import Calibration, calibrate
 from bench_lib.report.text import duration, size
+from bench_lib.schema import Dataset
 
 if TYPE_CHECKING:
     from bench_lib.evaluate.job import Evaluation
 
 QUEUE_BYTES = 64 * 2**20
 """What the decoder keeps ready, at most."""
+SHOWN = 20
+"""Lines on files, and as many on problems."""
 Row = tuple[str, str, str]
 
 
@@ -68,7 +71,22 @@ def plan(evaluation: Evaluation) -> pd.DataFrame:
     ]
     if waiting:
         rows += _server(evaluation, round(worked))
+    rows += _source(evaluation.data)
+    # What was read and what was not used is named in full.
+    pd.set_option("display.max_colwidth", None)
     return pd.DataFrame(rows, columns=["what", "expected", "note"]).set_index("what")
+
+
+def _source(data: Dataset) -> list[Row]:
+    """How the source's files were taken, and what is wrong with them."""
+    taken = [(one.what, one.value, one.how) for one in data.taken]
+    wrong = [(p.file, f"{p.record}: {p.field} = {p.value}", p.reason) for p in data.problems]
+    rows: list[Row] = []
+    for found, what in ((taken, "files"), (wrong, "problems")):
+        rows += found[:SHOWN]
+        if len(found) > SHOWN:
+            rows.append((what, f"and {len(found) - SHOWN:,} more", "all are in the report"))
+    return rows
 
 
 def _worked_frames(evaluation: Evaluation, longest: float) -> float:

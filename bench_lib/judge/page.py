@@ -22,7 +22,7 @@ from bench_lib.report.header import Tile
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.sections import Listing, Page, Piece, Section, section
 from bench_lib.report.tables import Cell, Row, Table
-from bench_lib.report.text import DASH, plural
+from bench_lib.report.text import DASH, percent, plural
 from bench_lib.report.theme import colour
 from bench_lib.score.adaptive import AVERAGE, POOLED, quality_scores
 from bench_lib.score.aggregate import OVERALL
@@ -265,4 +265,4 @@ def _tiles(job: Judging) -> Iterator[Tile]:
             yield Tile(name, DASH, why_missing(one), shade)
         else:
             groups = plural(one["clusters"], "trajectory", "trajectories")
-            yield Tile(name, f"{one['value']:.2f}", f"{what}, n {one['n']:,}, {groups}", shade)
+            yield Tile(name, percent(one["value"]), f"{what}, n {one['n']:,}, {groups}", shade)

@@ -9,8 +9,10 @@ import pandas as pd
 
 from bench_lib.readings.found import Found, line
 from bench_lib.readings.material import Material
+from bench_lib.report.cells import score_cell
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.tables import Cell, Row, Table, dash
+from bench_lib.report.text import percent
 from bench_lib.report.theme import colour
 from bench_lib.score import aggregate, shortcuts, stats
 from bench_lib.score.adaptive import POOLED, decision_scores, pooled_decisions
@@ -81,7 +83,7 @@ def _scores(frame: pd.DataFrame, tasks: list[Task]) -> list[Cell]:
 def _plain(one: pd.Series) -> Cell:
     if math.isnan(one["value"]):
         return dash(why_missing(one))
-    return Cell(f"{one['value']:.1f}", f"n {one['n']:,}")
+    return Cell(percent(one["value"]), f"n {one['n']:,}")
 
 
 def splits(material: Material) -> Table:
@@ -104,10 +106,10 @@ def splits(material: Material) -> Table:
         rows.append(Row((Cell(STRATUM[by]),), "group", colour("")))
         for stratum in dict.fromkeys(map(str, scores["stratum"])):
             part = scores[scores["stratum"] == stratum]
-            cells = [_cell(line(part, name)) for name in shown]
+            cells = [score_cell(line(part, name)) for name in shown]
             if adaptive:
                 part = decided[decided["stratum"] == stratum]
-                cells.append(_cell(line(part, POOLED, "balanced accuracy")))
+                cells.append(score_cell(line(part, POOLED, "balanced accuracy")))
             rows.append(Row((Cell(stratum), *cells)))
     columns = ("", *shown, *([DECISIONS.lower()] if adaptive else []))
     note = (
@@ -117,18 +119,6 @@ def splits(material: Material) -> Table:
         " beside the tables of 04_judge splits each task."
     )
     return Table(title, columns, tuple(rows), note)
-
-
-def _cell(one: pd.Series) -> Cell:
-    if not one["expected"]:
-        return dash("n = 0: nothing of this was asked")
-    n = f"n {one['n']:,}/{one['expected']:,}, G {one['clusters']:,}"
-    if not math.isnan(one["value"]):
-        between = "" if math.isnan(one["low"]) else f"[{one['low']:.0f}, {one['high']:.0f}] "
-        return Cell(f"{one['value']:.1f}", between + n)
-    if not math.isnan(one["bound_low"]):
-        return Cell(f"{one['bound_low']:.0f} to {one['bound_high']:.0f}", f"unjudged, {n}")
-    return dash(why_missing(one))
 
 
 def long(material: Material) -> pd.DataFrame:

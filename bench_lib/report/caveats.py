@@ -79,7 +79,7 @@ def _data(material: Material) -> Iterator[Caveat]:
     quarantined = material.facts.get("quarantined", [])
     if quarantined:
         yield Caveat(
-            f"{plural(len(quarantined), 'record')} of the source left out as faulty.",
+            f"{plural(len(quarantined), 'record')} of the source left out or mended as faulty.",
             _some(quarantined),
         )
     if material.unread:

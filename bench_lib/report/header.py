@@ -14,7 +14,7 @@ from bench_lib.readings.material import MISSING, Material
 from bench_lib.report import tables
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.spans import busy_s, spans
-from bench_lib.report.text import DASH, duration, plural, size
+from bench_lib.report.text import DASH, duration, percent, plural, size
 from bench_lib.report.theme import colour
 from bench_lib.runs.folder import RETRIED
 
@@ -155,7 +155,7 @@ def _score(found: Found, capability: str) -> Tile:
         return Tile(capability, DASH, why_missing(line), colour(capability))
     groups = plural(line["clusters"], "trajectory", "trajectories")
     below = f"{found.measured(capability)}, n {line['n']:,}, {groups}"
-    return Tile(capability, f"{line['value']:.2f} %", below, colour(capability))
+    return Tile(capability, f"{percent(line['value'])} %", below, colour(capability))
 
 
 def _peak(material: Material) -> Tile:

@@ -13,7 +13,7 @@ import pandas as pd
 from bench_lib.readings.found import Found, line
 from bench_lib.readings.material import Material
 from bench_lib.report.tables import Cell, Row, Table, dash
-from bench_lib.report.text import plural
+from bench_lib.report.text import percent, plural, reach
 from bench_lib.report.theme import colour
 from bench_lib.score import adaptive
 from bench_lib.tasks import Task
@@ -82,10 +82,10 @@ def value_cells(one: pd.Series) -> tuple[Cell, ...]:
     why = why_missing(one)
     shown = dash(why)
     if not math.isnan(value):
-        shown = Cell(f"{value:.2f}", bar=value, low=_edge(low), high=_edge(high))
+        shown = Cell(percent(value), bar=value, low=_edge(low), high=_edge(high))
     return (
         shown,
-        dash(_no_interval(one)) if math.isnan(low) else Cell(f"{low:.1f} to {high:.1f}"),
+        dash(_no_interval(one)) if math.isnan(low) else Cell(reach(low, high)),
         Cell(f"{one['n']:,}", f"/ {one['expected']:,}{refused(one)}"),
         Cell(f"{one['clusters']:,}"),
     )
@@ -108,14 +108,14 @@ def _edge(value: float) -> float | None:
 
 def rate_cell(one: pd.Series, why: str) -> Cell:
     value = float(one["value"])
-    return dash(why) if math.isnan(value) else Cell(f"{value:.2f}", f"n {one['n']:,}")
+    return dash(why) if math.isnan(value) else Cell(percent(value), f"n {one['n']:,}")
 
 
 def _judge(one: pd.Series) -> Cell:
     value, low, high = (float(one[name]) for name in ("value", "bound_low", "bound_high"))
     if not math.isnan(value):
-        return Cell(f"{value:.2f}")
-    return dash(why_missing(one)) if math.isnan(low) else Cell(f"{low:.1f} to {high:.1f}")
+        return Cell(percent(value))
+    return dash(why_missing(one)) if math.isnan(low) else Cell(reach(low, high))
 
 
 def why_missing(one: pd.Series) -> str:

@@ -81,6 +81,17 @@ def dash(why: str) -> Cell:
     return Cell(DASH, why=why)
 
 
+def source_files(material: Material) -> Table:
+    """How the source's files were taken, and every problem with them; empty where it has none."""
+    taken = [Row(tuple(map(Cell, line))) for line in material.facts.get("taken", [])]
+    wrong = [
+        Row((Cell("problem"), Cell(""), Cell(text)))
+        for text in material.facts.get("quarantined", [])
+    ]
+    title = "How the source's files were taken"
+    return Table(title, ("what", "taken", "how"), (*taken, *wrong), texts=3)
+
+
 def statuses(material: Material) -> Table:
     """What became of the asks, by task and polarity."""
     rows = []

@@ -32,6 +32,16 @@ def ratio(value: float) -> str:
     return f"{value:.3f}" if value >= 0.0995 else f"{value:.2g}"
 
 
+def percent(value: float) -> str:
+    """A score in percent: two digits, as the papers print them, wherever it stands."""
+    return f"{value:.2f}"
+
+
+def reach(low: float, high: float) -> str:
+    """The ends of an interval or of bounds, in percent."""
+    return f"{low:.1f} to {high:.1f}"
+
+
 def clipped(name: str, length: int = 14) -> str:
     """A name short enough for a figure: its begin and, where names differ, its end."""
     end = length * 2 // 3

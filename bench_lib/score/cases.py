@@ -22,7 +22,9 @@ from bench_lib.schema import Candidate, Key, Probe, Response, Session, Trajector
 from bench_lib.score import verdicts
 from bench_lib.tasks import Bench
 
-META = ("availability", "source_candidate_id", "pattern", "domain", "language")
+META = (
+    "availability", "source_candidate_id", "pattern", "domain", "subdomain", "language",
+)  # fmt: skip
 """Keys of `Candidate.references` that sort candidates and are no text for the judge."""
 
 

@@ -40,7 +40,10 @@ BINS["segments"] = BINS["evidence_items"]
 """Lower edges (included) and names of the bins of each numeric stratum."""
 STRATA = ("distance", "gap_h", "day", "evidence_items", "evidence_sessions", "source", "history_h")
 """Columns by which every score can be split."""
-OTHERS = ("probe_history_h", "task", "pattern", "domain", "language", "gap", "wait", "segments")
+OTHERS = (
+    "probe_history_h", "task", "pattern", "domain", "subdomain", "language", "gap", "wait",
+    "segments",
+)  # fmt: skip
 """Further columns; Eq. 1 must not be split by `probe_history_h`, which parts candidates."""
 
 
@@ -72,6 +75,7 @@ def strata(trajectories: Iterable[Trajectory], bench: Bench) -> pd.DataFrame:
                 "source_candidate": candidate.references.get("source_candidate_id", ""),
                 "pattern": candidate.references.get("pattern", ""),
                 "domain": candidate.references.get("domain", ""),
+                "subdomain": candidate.references.get("subdomain", ""),
                 "evidence_items": len(set(candidate.evidence)),
                 "evidence_sessions": len({moment.session for moment in candidate.evidence}),
                 "history_h": (before[query.session] + query.t_s) / 3600,
@@ -96,8 +100,8 @@ def strata(trajectories: Iterable[Trajectory], bench: Bench) -> pd.DataFrame:
 
 COLUMNS = [
     "trajectory", "source", "candidate", "task", "answer", "availability", "source_candidate",
-    "pattern", "domain", "evidence_items", "evidence_sessions", "distance", "gap_h", "day", "probe",
-    "session", "cutoff_s", "polarity", "interval_s", "history_h",
+    "pattern", "domain", "subdomain", "evidence_items", "evidence_sessions", "distance", "gap_h",
+    "day", "probe", "session", "cutoff_s", "polarity", "interval_s", "history_h",
     "probe_history_h",
 ]  # fmt: skip
 

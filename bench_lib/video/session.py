@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +35,7 @@ __all__ = [
     "VideoError",
     "VideoInfo",
     "inspect",
+    "mappings",
     "open_session",
     "session_bytes",
 ]
@@ -61,6 +62,16 @@ def inspect(file: Path | str, timeout_s: float = TIMEOUT_S) -> VideoInfo:
             **{**info, "size": tuple(info["size"]), "notes": tuple(info["notes"])}
         )
     return _known[key]
+
+
+def mappings(sessions: Iterable[Session]) -> dict[str, list[str]]:
+    """Codec and way to RGB, with the names of the files, of those inspected so far."""
+    files = {span.file for session in sessions for span in session.spans}
+    found: dict[str, set[str]] = {}
+    for info in list(_known.values()):
+        if info.file in files:
+            found.setdefault(f"{info.codec}: {info.mapping}", set()).add(Path(info.file).name)
+    return {how: sorted(names) for how, names in sorted(found.items())}
 
 
 def session_bytes(session: Session) -> int:

@@ -13,12 +13,12 @@ from synthetic import movie
 from bench_lib import methods
 from bench_lib.errors import BenchError
 from bench_lib.evaluate.job import Evaluation
+from bench_lib.evaluate.reading import gather
 from bench_lib.judge.job import Judging
 from bench_lib.opening import chat
 from bench_lib.params.binding import bind
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.params.readings import AblationParams, ArenaParams, JudgeParams
-from bench_lib.readings.material import gather
 from bench_lib.report import header
 from bench_lib.report.caveats import caveats
 from bench_lib.schema import Candidate, Probe, Reference, Registration

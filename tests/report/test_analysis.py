@@ -79,10 +79,10 @@ def test_baselines_stand_beside_the_run_on_the_same_asks(build: Build) -> None:
     asked = material.scored.rows["task"].value_counts()
     # The key is always B, the letter that the other trajectories teach.
     assert (cells["letter prior"][1].text, cells["letter prior"][1].sub) == (
-        "100.0",
+        "100.00",
         f"n {asked['ER']}",
     )
-    assert cells["always SILENT"][2].text == cells["always INTERVENE"][3].text == "50.0"
+    assert cells["always SILENT"][2].text == cells["always INTERVENE"][3].text == "50.00"
     assert cells["always SILENT"][1].why
 
 

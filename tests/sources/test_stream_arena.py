@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 from synthetic import movie
 
 from bench_lib import sources
+from bench_lib.benches.arena.scores import arena_instances, arena_scores
 from bench_lib.dollhouse.ideal import grading
 from bench_lib.dollhouse.world import export_stream_arena, strip
 from bench_lib.dollhouse.world.lore import lore
 from bench_lib.errors import BenchError
 from bench_lib.schema import Candidate, Moment, Probe, Reference, Registration, Trajectory
+from bench_lib.score import aggregate
+from bench_lib.score.cases import META
+from bench_lib.score.strata import strata
 from bench_lib.sources.stream_arena import items
 from bench_lib.sources.stream_arena import rows as row_shapes
+from bench_lib.tasks import STREAM_ARENA
 from bench_lib.texts import records
 from bench_lib.video.session import inspect, open_session
 
@@ -265,6 +270,51 @@ def test_the_language_is_chosen_and_the_other_named(tmp_path: Path, video: Path)
     (tmp_path / "question.en.jsonl").unlink()
     with pytest.raises(BenchError, match="language=zh, which is there"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("shape", ["paper", "released"])
+def test_the_subdomain_is_read_and_splits_scores(tmp_path: Path, shape: str) -> None:
+    data = load(export(tmp_path, shape))
+    for trajectory in data.trajectories:
+        assert {c.references["subdomain"] for c in trajectory.candidates} == {"chores"}
+        assert set(strata([trajectory], STREAM_ARENA)["subdomain"]) == {"chores"}
+    asked = sum(len(t.candidates) for t in data.trajectories)
+    told = [(one.value, one.how) for one in data.taken if one.what == "subdomain"]
+    assert told == [("chores", f"videos: 2, questions: {asked}")]
+    asks = arena_instances(data.trajectories, [], [], bench=STREAM_ARENA)
+    split = aggregate.split(asks, "subdomain", arena_scores)
+    assert set(split["stratum"]) == {"chores"}
+    sorted_by = {key for t in data.trajectories for c in t.candidates for key in c.references}
+    assert sorted_by - {"answer"} <= set(META), "the judge is shown none of these"
+
+
+def test_a_row_of_its_own_goes_before_its_video_s_subdomain(tmp_path: Path, video: Path) -> None:
+    root = rows(
+        tmp_path, {**ROW, "l2_subdomain": "cups"}, {**ROW, "qid": 2, "ask_sec": 4}, video=video
+    )
+    (root / "video_meta.en.jsonl").write_text('{"video_id": "v", "l2_subdomain": "bowls"}')
+    (trajectory,) = load(root).trajectories
+    assert [c.references["subdomain"] for c in trajectory.candidates] == ["cups", "bowls"]
+
+
+def test_which_captions_were_read_is_told(tmp_path: Path, video: Path) -> None:
+    root = rows(tmp_path, ROW, video=video)
+
+    def told() -> list[tuple[str, str]]:
+        found = load(root)
+        return [(t.value, t.how) for t in found.taken if t.what == "v: captions"]
+
+    assert told() == [("none", "no track is there")]
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n钥匙在桌子上\n"
+    (root / "videos" / "v.zh-CN.srt").write_bytes(cue.encode("gbk"))
+    assert told() == [("v.zh-CN.srt, 1 cue", "gb18030 (GBK), guessed")]
+    (root / "videos" / "v.zh-CN.vtt").write_bytes(bytes(range(256)) * 9)
+    (root / "captions").mkdir()
+    (root / "captions" / "v.zh-CN.vtt").write_bytes(b"\0\0a" * 9)
+    how = "gb18030 (GBK), guessed; without a cue: v.zh-CN.vtt"
+    assert told() == [("v.zh-CN.srt, 1 cue", how)]
+    (problem,) = load(root).problems
+    assert problem.file.endswith("captions/v.zh-CN.vtt")
 
 
 def test_what_cannot_be_loaded_says_what_to_do(tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ def arena_instances(
 COLUMNS = [
     "trajectory", "candidate", "probe", "task", "capability", "source", "status", "why", "cut",
     "scored", "timing", "alert_s", "lead_s", "asks_judge", "value", "unjudged", "judge_error",
-    "gap_s", "gap", "wait_s", "wait", "pattern", "segments", "domain", "language", "asked_s",
+    "gap_s", "gap", "wait_s", "wait", "pattern", "segments", "domain", "subdomain",
+    "language", "asked_s",
     "due_s", "observed_s", "delivered_s", "tool_calls",
 ]  # fmt: skip
 
@@ -145,6 +146,7 @@ def _row(
         "pattern": candidate.references.get("pattern", ""),
         "segments": len(candidate.evidence),
         "domain": candidate.references.get("domain", ""),
+        "subdomain": candidate.references.get("subdomain", ""),
         "language": candidate.references.get("language", ""),
         "asked_s": asked,
         "due_s": due,

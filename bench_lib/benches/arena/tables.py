@@ -113,6 +113,7 @@ STRATA = (
     ("HR by reasoning pattern", "pattern", ("HR",)),
     ("HR by pieces of evidence", "segments", ("HR",)),
     ("By domain", "domain", ("RTP", "HR", "Tool", "Pro")),
+    ("By subdomain", "subdomain", ("RTP", "HR", "Tool", "Pro")),
     ("By language", "language", ("RTP", "HR", "Tool", "Pro")),
 )
 

@@ -23,6 +23,7 @@ from bench_lib.schema import Moment, Probe, Reference, Registration
 
 GAPS_S = ((20, 300), (300, 900), (900, 1800), (1800, 10_000))
 WAITS_S = ((4, 30), (30, 240), (240, 10_000))
+ABOUT = {"domain": "household", "subdomain": "chores", "language": "en"}
 
 
 def _item(
@@ -51,7 +52,7 @@ def _item(
         )
         for e in sorted(evidence, key=lambda e: e.start_s)
     )
-    kept = {"answer": text, "pattern": pattern, "domain": "household", "language": "en"}
+    kept = {"answer": text, "pattern": pattern, **ABOUT}
     return Draft(
         task,
         (probe,),
@@ -299,7 +300,7 @@ def _watch(
         watch.say(),
         ideal=(desk.moment(due),),
         registration=Registration(session=desk.sessions[0], t_s=float(t_s), text=watch.say()),
-        references={"answer": holds.say(), "domain": "household", "language": "en"},
+        references={"answer": holds.say(), **ABOUT},
     )
 
 

@@ -59,7 +59,11 @@ def export(
     (root / "question.jsonl").write_text(text, encoding="utf-8-sig")
     for name, domain in (("video_meta.jsonl", "家庭"), ("video_meta.en.jsonl", "household")):
         _lines(
-            root / name, ({"video_id": t.id, "title": t.title, "domain": domain} for _, t in films)
+            root / name,
+            (
+                {"video_id": t.id, "title": t.title, "domain": domain, "l2_subdomain": "chores"}
+                for _, t in films
+            ),
         )
     listed = []
     for world, trajectory in films:
@@ -96,7 +100,9 @@ def _row(candidate: Candidate, video_id: str, shape: Shape, number: int) -> dict
         row["evidence"] = [
             {"t_start": m.start_s, "t_end": m.end_s, "description": m.text} for m in seen[::-1]
         ]
-        row |= {"domain": candidate.references["domain"], "l2_subdomain": "chores"}
+        row["domain"] = candidate.references["domain"]
+        if "subdomain" in candidate.references:
+            row["l2_subdomain"] = candidate.references["subdomain"]
         if due:
             row["monitoring_horizon"] = _second(horizon)
         if candidate.task == "HR":

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from pathlib import Path
 from bench_lib import paths
 from bench_lib.content import ends
 from bench_lib.errors import BenchError, nearest
-from bench_lib.schema import Dataset, Problem, Trajectory
+from bench_lib.schema import Dataset, Problem, Taken, Trajectory
 from bench_lib.sources.stream_arena import items, videos
 from bench_lib.sources.stream_arena.archive import Archive, Refused, extract
 from bench_lib.video.session import VideoError
@@ -100,7 +101,21 @@ def load(
     for trajectory, video in found:
         transcribes = "" if trajectory.sessions[0].captions else asr
         _media[str(video.file)] = _Media(video.archive, transcribes, root)
-    return Dataset(tuple(t for t, _ in found), tuple(problems), _note(language, told, asr))
+    trajectories = tuple(trajectory for trajectory, _ in found)
+    taken = (*told.taken, *_kinds(trajectories))
+    return Dataset(trajectories, tuple(problems), _note(language, told, asr), taken)
+
+
+def _kinds(trajectories: tuple[Trajectory, ...]) -> Iterator[Taken]:
+    """How many videos each domain and subdomain has, and how many questions."""
+    for name in ("domain", "subdomain"):
+        videos, asked = Counter[str](), Counter[str]()
+        for trajectory in trajectories:
+            kinds = Counter(c.references.get(name, "") for c in trajectory.candidates)
+            asked += kinds
+            videos.update(kinds.keys())
+        for kind, n in videos.most_common():
+            yield Taken(name, kind or "not told", f"videos: {n}, questions: {asked[kind]}")
 
 
 def _note(language: str, told: items.Told, asr: str) -> str:

@@ -22,6 +22,7 @@ from bench_lib.schema import (
     Registration,
     Session,
     Span,
+    Taken,
 )
 from bench_lib.schema import Trajectory as Record
 from bench_lib.sources.stream_arena import rows, videos
@@ -36,11 +37,12 @@ TWICE = "question occurs twice"
 
 @dataclass
 class Told:
-    """What is said of a load: questions in all and lost, kinds of faults, caption tracks."""
+    """What is said of a load: questions in all and lost, kinds of faults, captions of videos."""
 
     asked: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     tracks: list[str] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
 
     @property
     def lost(self) -> int:
@@ -70,8 +72,9 @@ def trajectories(
         if not good:
             continue
         meta = about.get(name, {})
-        track, captions = videos.spoken(root, name, video.duration_s)
-        told.tracks.append(track)
+        language_said, captions, taken = videos.spoken(root, name, video.duration_s, problems)
+        told.tracks.append(language_said)
+        told.taken.append(taken)
         session = Session(
             id=SESSION,
             index=0,
@@ -159,6 +162,7 @@ def candidate(row: Row, meta: dict[str, Any], language: str) -> Candidate:
         "answer": row.answer,
         "pattern": row.pattern,
         "domain": row.domain or str(meta.get("domain") or ""),
+        "subdomain": row.subdomain or str(meta.get("l2_subdomain") or ""),
         "language": row.language or str(meta.get("language") or language),
     }
     due: tuple[Moment, ...] = ()

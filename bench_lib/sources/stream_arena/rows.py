@@ -11,6 +11,7 @@
     monitoring_horizon        horizon_sec         horizon_s
     reasoning_pattern         -                   pattern
     domain                    in video_meta       domain
+    l2_subdomain              in video_meta       subdomain
 
 `evidence` is a list of `{t_start, t_end, description}`; `evidence_ts_sec` a list of seconds and of
 `[start, end]` pairs, where the list `[0, ask_sec]` is one span: a cumulative count asks about all
@@ -61,6 +62,7 @@ class Row:
     horizon_s: float | None
     pattern: str
     domain: str
+    subdomain: str
     language: str
     fields: dict[str, str]
     """How this row's shape calls `ask`, `ref`, `evidence` and `horizon`."""
@@ -110,6 +112,7 @@ def read(record: dict[str, Any], place: int) -> Row:
         horizon_s=None if span is None else _number(span, names["horizon"]),
         pattern=_text(record, "reasoning_pattern", ""),
         domain=_text(record, "domain", ""),
+        subdomain=_text(record, "l2_subdomain", ""),
         language=_text(record, "language", ""),
         fields=names,
     )

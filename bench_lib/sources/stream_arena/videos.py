@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from bench_lib import paths
-from bench_lib.schema import Caption, Problem
+from bench_lib.schema import Caption, Problem, Taken
 from bench_lib.sources.stream_arena import mp4
 from bench_lib.sources.stream_arena.archive import Archive, Refused, extract, look
 from bench_lib.sources.stream_arena.rows import Fault
-from bench_lib.texts import records
+from bench_lib.texts import Unreadable, records
 from bench_lib.video import captions
 from bench_lib.video.session import VideoError, inspect
 
@@ -123,16 +123,33 @@ def objects(path: Path, problems: list[Problem]) -> list[tuple[str, dict[str, An
     return found
 
 
-def spoken(root: Path, name: str, until_s: float) -> tuple[str, tuple[Caption, ...]]:
-    """The first caption track of the list that says something: its language and its lines.
+def spoken(
+    root: Path, name: str, until_s: float, problems: list[Problem]
+) -> tuple[str, tuple[Caption, ...], Taken]:
+    """The first caption track of the list that says something: its language, its lines, its file.
 
     A track is `captions/ID.LANGUAGE.vtt` (or `.srt`), or lies beside the videos. Empty where there
     is none.
     """
+    what, silent = f"{name}: captions", list[str]()
     for language in LANGUAGES:
         for folder in (root / "captions", root / "videos", root / "videos" / name):
             for suffix in ("vtt", "srt"):
                 path = folder / f"{name}.{language}.{suffix}"
-                if path.is_file() and (lines := captions.read(path, until_s)):
-                    return language, lines
-    return "", ()
+                if not path.is_file():
+                    continue
+                try:
+                    track = captions.track(path, until_s)
+                except Unreadable as error:
+                    problems.append(Problem(paths.short(path), "file", "text", "", str(error)))
+                    continue
+                if track.cues:
+                    value = f"{path.name}, {len(track.cues)} cue{'s' * (len(track.cues) != 1)}"
+                    how = "; ".join([track.encoding, *track.oddities, *_passed(silent)])
+                    return language, track.cues, Taken(what, value, how)
+                silent.append(path.name)
+    return "", (), Taken(what, "none", "; ".join(_passed(silent)) or "no track is there")
+
+
+def _passed(silent: list[str]) -> list[str]:
+    return [f"without a cue: {', '.join(silent)}"] if silent else []
