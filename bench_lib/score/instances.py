@@ -7,19 +7,18 @@ are counted in one place. Missing numbers are NaN; nothing becomes zero but a fa
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from bench_lib.errors import BenchError, nearest
 from bench_lib.replies.gate import gate
 from bench_lib.schema import KEY, SCORABLE, Key, Response, Trajectory, Verdict
+from bench_lib.score.joining import graded, newest
 from bench_lib.score.strata import strata
 from bench_lib.tasks import APM_BENCH, Bench
 
-FAILED = ("error", "not_run")
+GRADES = range(1, 6)
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,8 @@ def instances(
         table = table[pd.Series([key in wanted for key in known], index=table.index, dtype=bool)]
         known = [key for key in known if key in wanted]
     notes: list[str] = []
-    found = _newest(responses, set(known), notes)
-    scores, errors, chosen = _judged(verdicts, judge)
+    found = newest(responses, set(known), notes)
+    scores, errors, chosen = graded(verdicts, judge, GRADES)
     rows = []
     tasks = table["task"].to_numpy(dtype=object)
     polarities = table["polarity"].to_numpy(dtype=object)
@@ -135,60 +134,3 @@ def _derived(rows: pd.DataFrame) -> pd.DataFrame:
         decided=(rows["decision"] == wanted).astype(float).where(known),
         g=g.where(adaptive),
     )
-
-
-def _newest(
-    responses: Iterable[Response], wanted: set[Key], notes: list[str]
-) -> dict[Key, Response]:
-    """Responses by key: the newest that did not fail, else the newest; oddities go to `notes`."""
-    found: dict[Key, Response] = {}
-    strangers, changed, seen = 0, 0, Counter[Key]()
-    for response in responses:
-        key = response.key
-        if key not in wanted:
-            strangers += 1
-            continue
-        seen[key] += response.status not in FAILED
-        old = found.get(key)
-        if old and old.status not in FAILED and response.status not in FAILED:
-            changed += old.raw_text != response.raw_text
-        if old is None or response.status not in FAILED or old.status in FAILED:
-            found[key] = response
-    repeated = sum(count > 1 for count in seen.values())
-    if repeated:
-        notes.append(
-            f"{repeated} instances were answered more than once, {changed} replies differed from "
-            "the one before; the newest counts"
-        )
-    if strangers:
-        notes.append(f"{strangers} responses belong to no expected instance and are left out")
-    return found
-
-
-def _judged(
-    verdicts: Iterable[Verdict], judge: str
-) -> tuple[dict[Key, list[int]], dict[Key, str], str]:
-    """Valid scores by key, one per repeat, the last error by key, and the judge's name."""
-    listed = list(verdicts)
-    names = sorted({verdict.judge for verdict in listed})
-    if judge and judge not in names and listed:
-        raise BenchError(f"no verdict of judge {judge!r}; {nearest(judge, names)}")
-    if not judge and len(names) > 1:
-        raise BenchError(f"verdicts of {len(names)} judges; choose one: {', '.join(names)}")
-    judge = judge or (names[0] if names else "")
-    scores: dict[Key, dict[int, int]] = {}
-    errors: dict[Key, str] = {}
-    for verdict in listed:
-        if verdict.judge != judge:
-            continue
-        key = verdict.key
-        if verdict.score is None:
-            errors[key] = verdict.error or "no score"
-        elif not 1 <= verdict.score <= 5:
-            raise BenchError(
-                f"judge score {verdict.score} of {' '.join(key)} lies outside 1 to 5; such a "
-                "reply must be stored as an error"
-            )
-        else:
-            scores.setdefault(key, {})[verdict.repeat] = verdict.score
-    return {key: list(found.values()) for key, found in scores.items()}, errors, judge

@@ -13,7 +13,7 @@ that was seen, which the paper scores, and `["delivered_s"]`, when its words wer
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from bench_lib.readings.found import line as line_of
 from bench_lib.schema import SCORABLE, Candidate, Key, Response, Trajectory, Verdict
 from bench_lib.score.cells import Cells, macro, scaled
 from bench_lib.score.instances import Instances
+from bench_lib.score.joining import graded, newest
 from bench_lib.score.stats import Estimate, estimate
 from bench_lib.score.strata import NAMES
 from bench_lib.score.table import line, records, refusals_pct, table
@@ -32,6 +33,7 @@ from bench_lib.score.timing import alert_timing
 from bench_lib.tasks import OBSERVED, REACTIVE, STAMPS, WINDOW, Bench, Window
 
 PROACTIVE = "Pro"
+VERDICTS = range(2)
 PERCENT = scaled(macro, 100)
 NOT_SUPPORTED = "N/A: the method does not support it"
 GAP_S = (300.0, 900.0, 1800.0)
@@ -48,6 +50,7 @@ def arena_instances(
     window: Window = WINDOW,
     gap: str = "latest",
     stamp: str = OBSERVED,
+    judge: str = "",
     asked: Collection[Key] | None = None,
 ) -> Instances:
     """One row per question; `value` is 1, 0 or NaN.
@@ -56,32 +59,34 @@ def arena_instances(
     `stamp` which of `STAMPS` an alert is scored by. `asked` limits what is expected.
 
     Raises:
-        BenchError: a verdict that is neither 0 nor 1, an unknown `gap` or `stamp`, or a proactive
-            case without a due time.
+        BenchError: a verdict that is neither 0 nor 1, verdicts of several judges without a choice,
+            an unknown `gap` or `stamp`, or a proactive case without a due time.
     """
     if gap not in {"latest", "earliest"}:
         raise BenchError(f"gap must be 'latest' or 'earliest', not {gap!r}")
     if stamp not in STAMPS:
         raise BenchError(f"stamp must be one of {', '.join(STAMPS)}, not {stamp!r}")
-    found: dict[Key, Response] = {}
-    for response in responses:
-        if response.key not in found or response.status in SCORABLE:
-            found[response.key] = response
-    scores, errors = _binary(verdicts)
+    expected = {
+        (trajectory.id, candidate.id, candidate.probes[0].id): (trajectory, candidate)
+        for trajectory in trajectories
+        for candidate in trajectory.candidates
+    }
+    if asked is not None:
+        expected = {key: value for key, value in expected.items() if key in asked}
+    notes: list[str] = []
+    found = newest(responses, set(expected), notes)
+    grades, errors, chosen = graded(verdicts, judge, VERDICTS)
+    scores = {key: sum(given) / len(given) for key, given in grades.items()}
     rows = []
-    for trajectory in trajectories:
-        for candidate in trajectory.candidates:
-            key = trajectory.id, candidate.id, candidate.probes[0].id
-            if asked is not None and key not in asked:
-                continue
-            row = _row(trajectory, candidate, found.get(key), bench, window, gap, stamp)
-            known = scores.get(key)
-            if row["asks_judge"]:
-                row["value"] = math.nan if known is None else known
-                row["unjudged"] = known is None
-                row["judge_error"] = "" if known is not None else errors.get(key, "not judged")
-            rows.append(row)
-    return Instances(pd.DataFrame(rows, columns=COLUMNS), bench)
+    for key, (trajectory, candidate) in expected.items():
+        row = _row(trajectory, candidate, found.get(key), bench, window, gap, stamp)
+        known = scores.get(key)
+        if row["asks_judge"]:
+            row["value"] = math.nan if known is None else known
+            row["unjudged"] = known is None
+            row["judge_error"] = "" if known is not None else errors.get(key, "not judged")
+        rows.append(row)
+    return Instances(pd.DataFrame(rows, columns=COLUMNS), bench, chosen, tuple(notes))
 
 
 COLUMNS = [
@@ -160,20 +165,6 @@ def _stratum(value: float, ends: Sequence[float], names: Sequence[str]) -> str |
     if math.isnan(value):
         return None
     return names[sum(value > end for end in ends)]
-
-
-def _binary(verdicts: Iterable[Verdict]) -> tuple[Mapping[Key, float], Mapping[Key, str]]:
-    scores: dict[Key, dict[int, int]] = {}
-    errors: dict[Key, str] = {}
-    for verdict in verdicts:
-        key = verdict.key
-        if verdict.score is None:
-            errors[key] = verdict.error or "no score"
-        elif verdict.score not in {0, 1}:
-            raise BenchError(f"verdict {verdict.score} of {' '.join(key)} is neither 0 nor 1")
-        else:
-            scores.setdefault(key, {})[verdict.repeat] = verdict.score
-    return {key: sum(s.values()) / len(s) for key, s in scores.items()}, errors
 
 
 def arena_scores(data: Instances, unsupported: Sequence[str] = ()) -> pd.DataFrame:
