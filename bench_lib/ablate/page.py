@@ -12,6 +12,7 @@ from bench_lib.ablate.job import Ablation
 from bench_lib.ablate.tables import value
 from bench_lib.opening import chat
 from bench_lib.readings import missing
+from bench_lib.readings.origins import codes
 from bench_lib.report import exports
 from bench_lib.report.caveats import Caveat
 from bench_lib.report.sections import Listing, Page, Piece, Section, section
@@ -152,14 +153,10 @@ def caveats(job: Ablation) -> tuple[Caveat, ...]:
     if job.left_out:
         text = f"{plural(len(job.left_out), 'run')} could not be read: left out."
         made.append(Caveat(text, job.left_out, grave=True))
-    codes = {
-        p.get("revision") or "unknown"
-        for m in job.found.values()
-        for p in m.manifest.get("processes", [])
-    }
-    if len(codes) > 1:
-        text = f"The runs were made by {len(codes)} revisions of the code"
-        made.append(Caveat(f"{text}: {', '.join(sorted(codes))}.", grave=True))
+    known = {code for material in job.found.values() for code in codes(material)}
+    if len(known) > 1:
+        text = f"The answers were given by {len(known)} versions of the code"
+        made.append(Caveat(f"{text}: {', '.join(sorted(known))}.", grave=True))
     return tuple(made)
 
 

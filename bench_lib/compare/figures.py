@@ -11,6 +11,7 @@ import numpy as np
 
 from bench_lib.compare.job import Comparison
 from bench_lib.compare.tables import cost_of, dagger, score
+from bench_lib.readings.origins import apart
 from bench_lib.report.text import size
 from bench_lib.report.theme import INK, MUTED, Figure, colour, draw, sheet, tint
 from bench_lib.score.aggregate import OVERALL
@@ -223,8 +224,8 @@ def bubbles(job: Comparison) -> Figure:
         for n, w, v, b, _ in points
     )
     note = "The area grows with the logarithm of storage per hour of video; a ring stores nothing "
-    note += f"or is not given. Blue: runs, ochre: published. {below}"
-    return draw(title, paint, f"Bubbles. {told}.", note, (8.6, 4.6))
+    note += f"or is not given. Blue: runs, ochre: published. {below} {apart(job.materials)}"
+    return draw(title, paint, f"Bubbles. {told}.", note.rstrip(), (8.6, 4.6))
 
 
 def _area(stored: float, known: list[float]) -> float:

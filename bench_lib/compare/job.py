@@ -19,6 +19,7 @@ from bench_lib.params.readings import CompareParams
 from bench_lib.readings import times
 from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
+from bench_lib.readings.origins import codes, devices
 from bench_lib.runs.folder import find_run, last_written
 from bench_lib.score import compare, published
 from bench_lib.score.instances import Instances
@@ -116,12 +117,8 @@ class Comparison:
 
     @cached_property
     def revisions(self) -> dict[str, list[str]]:
-        """Revisions of the code by run."""
-        return {
-            label: list(dict.fromkeys(p.get("revision") or "unknown" for p in processes))
-            for label, m in self.materials.items()
-            for processes in [m.manifest.get("processes", [])]
-        }
+        """Code that gave the answers, by run."""
+        return {label: list(codes(material)) for label, material in self.materials.items()}
 
     def cost(self, label: str) -> dict[str, float]:
         """Mean times, bytes per hour and mean peak bytes; NaN where none.
@@ -310,8 +307,7 @@ def _settings(material: Material) -> dict[str, str]:
         "prompt texts": material.facts.get("prompts", ""),
         "input": material.facts.get("input_class", ""),
         "judge": material.judged.judge,
-        "code": ", ".join(
-            dict.fromkeys(p.get("revision") or "unknown" for p in manifest.get("processes", []))
-        ),
+        "code": ", ".join(codes(material)),
+        "times on": ", ".join(devices(material)),
     }
     return {name: paths.short(str(value)) for name, value in own.items()}

@@ -92,7 +92,8 @@ def caveats(job: Comparison) -> tuple[Caveat, ...]:
     codes = {code for own in job.revisions.values() for code in own}
     if len(codes) > 1:
         text = (
-            f"The runs were made by {len(codes)} revisions of the code: {', '.join(sorted(codes))}."
+            f"The answers were given by {len(codes)} versions of the code: "
+            f"{', '.join(sorted(codes))}."
         )
         found.append(Caveat(text, grave=True))
     marked = [label for label in job.materials if job.marks(label)]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench_lib.compare.job import Comparison
+from bench_lib.readings.origins import APART, apart
 from bench_lib.report.cells import score_cell
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import DASH, duration, percent, plural, ratio, size
@@ -232,11 +233,11 @@ def cost_of(job: Comparison, system: str, origin: str) -> dict[str, float]:
 
 def costs(job: Comparison) -> Table:
     """Waiting and storage beside the overall score."""
-    rows = []
+    rows, told = [], apart(job.materials)
     for system, origin in job.systems:
         mark, found = dagger(job, system, origin), cost_of(job, system, origin)
         run = origin == "run"
-        times = mark + SHARED * bool(found["shared"])
+        times = mark + SHARED * bool(found["shared"]) + APART * bool(told and run)
         cells = (
             Cell(job.shown(system, origin) + mark), _why(job, system, origin),
             _value(score(job, system, OVERALL), mark, origin),
@@ -263,7 +264,7 @@ def costs(job: Comparison) -> Table:
     note += "open clip and all preparation included; the memory's work (observing, ends and starts "
     note += "of sessions, notes) over seconds of video. No decoding anywhere. Storage is Eq. 2. "
     note += f"{SHARED} taken while trajectories, replies or processes shared a device. Times of "
-    note += "different machines cannot be held against each other."
+    note += f"different machines cannot be held against each other. {told}"
     return Table("What a score costs", columns, tuple(rows), note, texts=2)
 
 

@@ -35,6 +35,7 @@ from bench_lib.opening.serving import POOL, replies_at_once, runs_here, serve
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.runs.folder import Run, find_run
 from bench_lib.runs.identity import Contents, contents
+from bench_lib.runs.provenance import accelerators, device_of
 from bench_lib.schema import Dataset, Key, Response, Trajectory
 from bench_lib.tasks import APM_BENCH, MAX_NEW_TOKENS, Bench
 from bench_lib.video.session import mappings
@@ -75,6 +76,7 @@ class Evaluation:
         params = _from_states(params, present)
         name, asked = params.name or params.method, [trajectory.id for trajectory in own]
         run = Run.open(notebook, name, params.as_dict(), present, asked, **_turns(params, bench))
+        run.device = _works_on(method, params)
         notes = [getattr(method.served, kind, "") for kind in ("noise", "caveat")]
         run.note(
             source_note=data.note,
@@ -82,7 +84,6 @@ class Evaluation:
             model_note="; ".join(note for note in (*notes, method.caveat) if note),
             input_class=method.input_class,
             model_identity={**getattr(method.served, "identity", {})},
-            device=str(method.served.device) if runs_here(method) else "",
             method_args={f: getattr(method, f) for f in methods.parameters(type(method))},
             replies_at_once=replies_at_once(method),
             quarantined=[str(problem) for problem in data.problems],
@@ -275,6 +276,17 @@ def _tracing(method: Method, run: Run, trajectory: str) -> AbstractContextManage
     """Where a method's work can be looked at afterwards, its run keeps what there is to see."""
     tracing = getattr(method, "tracing", None)
     return nullcontext() if tracing is None else tracing(run.append, trajectory)
+
+
+def _works_on(method: Method, params: EvalParams) -> str:
+    """What a method's times depend on most: a device of this machine, or a server."""
+    kind, _, rest = params.backbone.partition(":")
+    if runs_here(method):
+        return device_of(str(method.served.device))
+    if method.model == "chat" and kind == "endpoint":
+        return f"the server at {rest.partition('@')[2]}"
+    names, _ = accelerators()
+    return names[0] if method.model == "chat" and kind == "vllm" and names else device_of("cpu")
 
 
 def _turns(params: EvalParams, bench: Bench) -> dict[str, Any]:

@@ -7,6 +7,8 @@ calibration on the first pending episode. A server is looked at before it is rel
 from __future__ import annotations
 
 import shutil
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -18,6 +20,7 @@ from bench_lib.engine.kept import States
 from bench_lib.errors import BenchError
 from bench_lib.evaluate.calibration import Calibration, calibrate
 from bench_lib.report.text import duration, size
+from bench_lib.runs.provenance import code, code_of
 from bench_lib.schema import Dataset
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ def plan(evaluation: Evaluation) -> pd.DataFrame:
     _refuse_if_short(memory, kept + stored)
     tokens = frames * measured.frame_tokens + asks * measured.ask_tokens
     rows: list[Row] = [
+        *_kept(evaluation),
         ("asks left", f"{asks:,}", f"in {len(waiting):,} episodes"),
         ("video fed", f"{fed_s / 3600:.2f} h", f"condition {evaluation.params.condition}"),
         ("frames sampled", f"{frames:,}", f"{method.fps:g} a second, {method.input_class}"),
@@ -87,6 +91,22 @@ def _source(data: Dataset) -> list[Row]:
         if len(found) > SHOWN:
             rows.append((what, f"and {len(found) - SHOWN:,} more", "all are in the report"))
     return rows
+
+
+def _kept(evaluation: Evaluation) -> Iterator[Row]:
+    """What is on record, and by whose code; else which runs of these parameters do not go on."""
+    run = evaluation.run
+    asked = {ask.key for asks in evaluation.asks.values() for ask in asks}
+    given = {key: p for key, p in run.given_by().items() if key in asked & run.done()}
+    if not given:
+        yield from (("begun anew", "", reason) for reason in run.others)
+        return
+    codes = Counter(code_of(one) for one in given.values() if one.get("code") != code())
+    note = "they stand"
+    if codes:
+        told = ", ".join(f"{n:,} by {name}" for name, n in codes.most_common())
+        note = f"not all by the code of now: {told}; to ask anew, move {run.folder.name} away"
+    yield "answers on record", f"{len(given):,}", note
 
 
 def _worked_frames(evaluation: Evaluation, longest: float) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench_lib.readings.material import Material
+from bench_lib.readings.origins import codes, devices
 from bench_lib.readings.times import untimed
 from bench_lib.report.spans import overlapping, spans
 from bench_lib.report.text import plural
@@ -191,6 +192,10 @@ def shared_times(material: Material) -> Iterator[Caveat]:
     at_once = material.facts.get("replies_at_once", 1)
     if at_once > 1:
         yield Caveat(f"Up to {at_once} replies were asked for at a time; their waits overlap.")
+    found = devices(material)
+    if len(found) > 1:
+        told = ", ".join(f"{n:,} on {device}" for device, n in found.most_common())
+        yield Caveat(f"Times were taken on different devices: {told}.")
     together = overlapping(spans(material.run.folder))
     if together > 1:
         yield Caveat(f"Timings were taken while up to {together} processes worked at once.")
@@ -206,10 +211,12 @@ def _untimed(material: Material) -> Iterator[Caveat]:
 
 
 def _code(material: Material) -> Iterator[Caveat]:
+    found = codes(material)
+    if len(found) > 1:
+        told = ", ".join(f"{n:,} by {code}" for code, n in found.most_common())
+        yield Caveat(f"Answers were given by different code: {told}.", grave=True)
     processes = material.manifest.get("processes", [])
-    revisions = list(dict.fromkeys(p.get("revision") or "unknown" for p in processes))
-    if len(revisions) > 1:
-        yield Caveat(f"Several revisions of the code took part: {', '.join(revisions)}.")
+    revisions = [p.get("revision") or "unknown" for p in processes]
     if any(revision.endswith("+") for revision in revisions):
         yield Caveat("The code had changes that no revision holds (marked +).")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,14 @@ from bench_lib import paths
 from bench_lib.readings import times
 from bench_lib.readings.found import Found
 from bench_lib.readings.material import MISSING, Material
+from bench_lib.readings.origins import devices
 from bench_lib.report import tables
 from bench_lib.report.score_table import why_missing
 from bench_lib.report.spans import busy_s, spans
 from bench_lib.report.text import DASH, duration, percent, plural, size
 from bench_lib.report.theme import colour
 from bench_lib.runs.folder import RETRIED
+from bench_lib.runs.provenance import code_of
 
 INPUT = {
     "incremental": "incremental: every clip is taken in once",
@@ -96,16 +99,22 @@ def _model(material: Material) -> str:
 
 def _machine(material: Material) -> tuple[tuple[str, str], ...]:
     processes = material.manifest.get("processes", [])
-    device = material.facts.get("device") or "no local model"
     versions = processes[-1]["versions"] if processes else {}
+    known = ", ".join(f"{name} {value}" for name, value in versions.items() if value)
     return (
         ("machine", _distinct([p["machine"] for p in processes])),
-        ("device", device),
+        ("device", ", ".join(devices(material)) or DASH),
+        ("driver, CUDA", _distinct([_cuda(p) for p in processes])),
         ("precision", f"{material.params.dtype}, attention {material.params.attention}"),
         ("video reader", _served(material)),
         ("Python", _distinct([p["python"] for p in processes])),
-        ("versions", ", ".join(f"{name} {value}" for name, value in versions.items())),
+        ("versions", known),
     )
+
+
+def _cuda(process: Mapping[str, Any]) -> str:
+    found = process.get("driver"), process.get("cuda")
+    return ", ".join(map(str, filter(None, found))) or "none"
 
 
 def _served(material: Material) -> str:
@@ -128,7 +137,7 @@ def _when(material: Material) -> tuple[tuple[str, str], ...]:
         ("time at work", duration(busy_s(intervals)) if intervals else DASH),
         ("video fed", duration(fed_s)),
         ("processes", f"{len(processes):,}"),
-        ("code", _distinct([p.get("revision") or "no git revision" for p in processes])),
+        ("code", _distinct([code_of(p) for p in processes])),
         ("run", material.run.folder.name),
     )
 

@@ -20,7 +20,6 @@ import fcntl
 import json
 import os
 import platform
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,17 +41,23 @@ from bench_lib.runs.identity import (
     identity,
     merged,
     same,
-    versions,
 )
+from bench_lib.runs.provenance import process
 from bench_lib.schema import Key, Response
 
 
 @dataclass
 class Run:
-    """An open run folder; safe to append to from many threads, and many processes at once."""
+    """An open run folder; safe to append to from many threads, and many processes at once.
+
+    `others` says of runs with the same parameters why this is none of them. `device` names what the
+    times of this process depend on most.
+    """
 
     folder: Path
     params: dict[str, Any]
+    others: tuple[str, ...] = ()
+    device: str = ""
     started: float = field(default_factory=time.time)
     _first: dict[str, Any] = field(default_factory=dict, repr=False)
     _facts: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -85,7 +90,8 @@ class Run:
             "manifest": {"format": FORMAT, "notebook": notebook, "name": name, "identity": ident},
             "data": {trajectory: present[trajectory] for trajectory in own},
         }
-        return cls(_place(f"{notebook}-{name}", ident, present), dict(params), _first=first)
+        folder, others = _place(f"{notebook}-{name}", ident, present)
+        return cls(folder, dict(params), tuple(others), _first=first)
 
     def begin(self) -> None:
         """Create or reopen the folder, and note this process in its manifest; once per process.
@@ -104,7 +110,8 @@ class Run:
                 self.check(first["data"])
                 self._replace("data.json", merged(self.contents(), first["data"]))
                 manifest = {**first["manifest"], **self.manifest()}
-                manifest.setdefault("processes", []).append(process(self.params))
+                own = process(self.params, self.stamp, self.device)
+                manifest.setdefault("processes", []).append(own)
                 self._replace("manifest.json", manifest)
             self._facts = {}
 
@@ -146,6 +153,11 @@ class Run:
                 self._replace("manifest.json", self.manifest())
             self._facts = {}
 
+    @property
+    def stamp(self) -> str:
+        """What names this process's files: machine, number, and when it began, in ms."""
+        return f"{platform.node()}-{os.getpid()}-{int(self.started * 1000)}"
+
     def append(self, kind: str, record: Any) -> None:
         """Write one record to this process's file of that kind; on disk when this returns."""
         text = (
@@ -156,8 +168,7 @@ class Run:
         with self._lock:
             self.begin()
             if kind not in self._files:
-                stamp = f"{platform.node()}-{os.getpid()}-{int(self.started * 1000)}"
-                path = self.folder / f"{kind}.{stamp}.jsonl"
+                path = self.folder / f"{kind}.{self.stamp}.jsonl"
                 self._files[kind] = path.open("a", encoding="utf-8")
             self._files[kind].write(scrubbed(paths.homeless(text)) + "\n")
             self._files[kind].flush()
@@ -177,28 +188,42 @@ class Run:
 
     def read(self, kind: str) -> list[dict[str, Any]]:
         """All whole records of a kind, oldest file first; a torn last line is skipped."""
-        records = []
+        return [record for _, record in self._stamped(kind)]
+
+    def _stamped(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Records with the stamp of the process that wrote them."""
         for path in sorted(
             self.folder.glob(f"{kind}.*.jsonl"), key=lambda p: p.name.split("-")[-1]
         ):
+            stamp = path.name.removeprefix(f"{kind}.").removesuffix(".jsonl")
             for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
                 try:
-                    records.append(json.loads(line))
+                    yield stamp, json.loads(line)
                 except ValueError:
                     raise BenchError(
                         f"{paths.short(path)} line {number} is not JSON; delete that line, "
                         "its work is done again"
                     ) from None
-        return records
 
     def responses(self) -> dict[Key, Response]:
         """Responses by ask: the newest that did not fail, else the newest."""
-        found: dict[Key, Response] = {}
-        for record in self.read("responses"):
+        return {key: response for key, (_, response) in self._counted().items()}
+
+    def given_by(self) -> dict[Key, dict[str, Any]]:
+        """The manifest's entry of the process that gave each of these responses.
+
+        Empty for those of runs of older forms, whose entries name no files.
+        """
+        known = {p.get("stamp", ""): p for p in self.manifest().get("processes", [])}
+        return {key: known.get(stamp, {}) for key, (stamp, _) in self._counted().items()}
+
+    def _counted(self) -> dict[Key, tuple[str, Response]]:
+        found: dict[Key, tuple[str, Response]] = {}
+        for stamp, record in self._stamped("responses"):
             response = Response.model_validate(record)
-            key = response.key
-            if key not in found or response.status not in RETRIED or found[key].status in RETRIED:
-                found[key] = response
+            old = found.get(response.key)
+            if old is None or response.status not in RETRIED or old[1].status in RETRIED:
+                found[response.key] = stamp, response
         return found
 
     def done(self) -> set[Key]:
@@ -240,20 +265,30 @@ def _unwritable(folder: Path, reason: str) -> BenchError:
     )
 
 
-def _place(stem: str, ident: Mapping[str, Any], present: Contents) -> Path:
-    """The folder of the run that goes on, or of one that begins.
+def _place(stem: str, ident: Mapping[str, Any], present: Contents) -> tuple[Path, list[str]]:
+    """The folder of the run that goes on, or of one that begins; why others do not go on.
 
     Of several that could go on, it is the one that knows most of this data.
     """
     home = paths.outputs() / "runs"
     new = home / f"{stem}-{digest([FORMAT, ident, present])}"
     found: dict[Path, int] = {}
+    others: list[str] = []
     for run, manifest in runs_named(stem):
-        if manifest.get("format") == FORMAT and same(manifest["identity"], ident):
-            known = run.contents()
-            if about(known, present):
-                found[run.folder] = len(known.keys() & present.keys())
-    return max(found, key=lambda folder: (found[folder], folder == new), default=new)
+        if not same(manifest["identity"], ident):
+            continue
+        known, name = run.contents(), run.folder.name
+        if manifest.get("format") != FORMAT:
+            others.append(f"{name} was made before runs knew their data by content")
+        elif about(known, present):
+            found[run.folder] = len(known.keys() & present.keys())
+        elif what := differs(known, present):
+            others.append(f"{name} was asked about other data: {what} differs")
+        else:
+            others.append(f"{name} was asked about other trajectories: {', '.join(known)}")
+    if found:
+        return max(found, key=lambda folder: (found[folder], folder == new)), []
+    return new, others
 
 
 def runs_named(stem: str) -> Iterator[tuple[Run, dict[str, Any]]]:
@@ -288,32 +323,3 @@ def last_written(folder: Path) -> float:
 
 
 RETRIED = ("error", "not_run")
-
-
-def process(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest's entry for this process."""
-    shown = {k: paths.short(v) if isinstance(v, str) else v for k, v in params.items()}
-    return {
-        "params": shown,
-        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "revision": revision(),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "versions": versions(),
-    }
-
-
-def revision() -> str:
-    """Git revision of this package with `+` where it has uncommitted changes; empty outside git."""
-    try:
-
-        def git(*words: str) -> str:
-            done = subprocess.run(
-                ["git", "-C", str(paths.root()), *words], capture_output=True, text=True, timeout=10
-            )
-            return done.stdout.strip() if done.returncode == 0 else ""
-
-        head = git("rev-parse", "--short", "HEAD")
-        return f"{head}+" if head and git("status", "--porcelain", "--", "bench_lib") else head
-    except (OSError, subprocess.TimeoutExpired):
-        return ""

@@ -142,7 +142,7 @@ def test_other_settings_are_marked_and_listed(build: Build, outputs: Path) -> No
     assert "method" not in job.settings.index, "what is the same is not listed"
 
 
-def test_mixed_revisions_are_flagged(build: Build) -> None:
+def test_mixed_code_is_flagged(build: Build) -> None:
     job = two(build)
     material = job.materials["second"]
     path = material.run.folder / "manifest.json"
@@ -150,7 +150,7 @@ def test_mixed_revisions_are_flagged(build: Build) -> None:
     manifest["processes"][0]["revision"] = "abc1234"
     path.write_text(json.dumps(manifest))
     fresh = Comparison(job.params, labelled([job.materials["first"], again(material)]))
-    assert any("2 revisions" in c.text and c.grave for c in page.caveats(fresh))
+    assert any("2 versions of the code" in c.text and c.grave for c in page.caveats(fresh))
     assert not any("revisions" in c.text for c in page.caveats(Comparison(
         job.params, labelled([job.materials["first"]]))))  # fmt: skip
 

@@ -11,6 +11,7 @@ from bench_lib.benches.arena.tables import N_A, SMALL, Runs
 from bench_lib.readings import times
 from bench_lib.readings.found import line
 from bench_lib.readings.material import Material
+from bench_lib.readings.origins import APART, apart
 from bench_lib.report.cells import score_cell
 from bench_lib.report.tables import Cell, Row, Table, dash
 from bench_lib.report.text import duration
@@ -174,10 +175,10 @@ WAITS = (
 
 def latency(runs: Runs) -> Table:
     """Waits of the reactive questions by run and capability."""
-    rows = []
+    rows, told = [], apart(runs)
     for label, material in runs.items():
         frame = times.derived(material)
-        rows.append(Row((Cell(label),), "group", colour("")))
+        rows.append(Row((Cell(label + APART * bool(told)),), "group", colour("")))
         for code in ("RTP", "HR", "Tool"):
             own = frame[frame["task"] == code]
             rows.append(Row((Cell(code), *_waits(own)), colour=colour(code)))
@@ -188,7 +189,7 @@ def latency(runs: Runs) -> Table:
         "they are those of the mechanism alone. Query to first token begins where the memory is "
     )
     note += "ready; an agent's covers all calls up to the first token of its answer."
-    return Table("Time to an answer", columns, tuple(rows), note)
+    return Table("Time to an answer", columns, tuple(rows), f"{note} {told}".rstrip())
 
 
 def _waits(own: pd.DataFrame) -> list[Cell]:
