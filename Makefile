@@ -19,8 +19,9 @@ endif
 .PHONY: eval test test-vllm test-slow lint missing lab clean
 
 eval: $(READY)
-	$(PYTHON) -m papermill notebooks/03_eval.ipynb outputs/03_eval-$(METHOD).ipynb -p method $(METHOD) $(ARGS) --no-progress-bar
-	@$(PYTHON) -m bench_lib report latest --where
+	@told=$$(mktemp) && trap 'rm -f "$$told"' EXIT && export BENCH_REPORTED="$$told"; \
+	$(PYTHON) -m papermill notebooks/03_eval.ipynb outputs/03_eval-$(METHOD).ipynb -p method $(METHOD) $(ARGS) --no-progress-bar; \
+	code=$$?; sed 's/^/report: /' "$$told"; exit $$code
 
 test: lint
 	$(PYTHON) -m pytest -n 2 --dist loadfile

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench_lib import paths
 from bench_lib.errors import BenchError
 
 
@@ -18,28 +17,21 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     report = commands.add_parser("report", help="write the report of a run again")
     report.add_argument("run", help="name of a run's folder, a unique prefix of it, or latest")
-    report.add_argument(
-        "--where", action="store_true", help="only say where the report is; write none that exists"
-    )
     commands.add_parser("missing", help="print what the papers' tables still need")
     asked = parser.parse_args(argv)
     try:
-        return _missing() if asked.command == "missing" else _report(asked.run, asked.where)
+        return _missing() if asked.command == "missing" else _report(asked.run)
     except BenchError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
 
 
-def _report(run: str, where: bool) -> int:
+def _report(run: str) -> int:
     from bench_lib.evaluate import page
     from bench_lib.evaluate.reading import reread
-    from bench_lib.runs.folder import find_run
+    from bench_lib.runs.find import find_run
 
-    folder = find_run(run)
-    path = paths.outputs() / f"{folder.name}.html"
-    if not (where and path.exists()):
-        path = page.save(reread(folder))
-    print(f"report: {path}")
+    print(f"report: {page.save(reread(find_run(run)))}")
     return 0
 
 

@@ -24,6 +24,10 @@ KEY = ["trajectory", "candidate", "probe"]
 SCORABLE: tuple[Status, ...] = ("ok", "repaired", "unparsed", "refused")
 """Statuses that count in scores; the others are missing and never counted as wrong. A refusal, by
 the server or in words that say nothing else, is what the method did: it passes nowhere."""
+RETRIED: tuple[Status, ...] = ("error", "not_run")
+"""Statuses that the same command tries to mend."""
+CENSORED = "right-censored: the video ends before the case does"
+"""The one error that no other try can mend."""
 
 
 class Record(BaseModel):
@@ -184,6 +188,11 @@ class Response(Record):
     def key(self) -> Key:
         """The ask it answers."""
         return self.trajectory, self.candidate, self.probe
+
+    @property
+    def final(self) -> bool:
+        """Whether the same command asks no more."""
+        return self.status not in RETRIED or self.error == CENSORED
 
 
 class Verdict(Record):

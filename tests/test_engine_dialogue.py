@@ -16,11 +16,11 @@ from bench_lib import prompts
 from bench_lib.benches.arena.scores import arena_instances
 from bench_lib.engine.answer import Setting
 from bench_lib.engine.conditions import episodes
-from bench_lib.engine.dialogue import CENSORED, NOT_SUPPORTED, Dialogue
+from bench_lib.engine.dialogue import NOT_SUPPORTED, Dialogue
 from bench_lib.engine.kept import States
 from bench_lib.exchange import Alert, Generation, Note, Query, Reply
 from bench_lib.memories.method import Method
-from bench_lib.schema import Candidate, Moment, Probe, Registration, Response, Trajectory
+from bench_lib.schema import CENSORED, Candidate, Moment, Probe, Registration, Response, Trajectory
 from bench_lib.tasks import STREAM_ARENA
 from bench_lib.video.stream import Clip, SessionInfo
 

@@ -16,7 +16,8 @@ from bench_lib.params.binding import bind
 from bench_lib.params.checks import LONGEST_NAME, file_name
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.params.readings import AblationParams, ArenaParams, CompareParams, JudgeParams
-from bench_lib.runs.folder import Run, find_run
+from bench_lib.runs.find import find_run
+from bench_lib.runs.folder import Run
 
 RECORDS = (EvalParams, JudgeParams, AblationParams, ArenaParams, CompareParams)
 PLACES = [

@@ -12,10 +12,10 @@ from test_identity import QUESTION, evaluate, write
 from bench_lib.compare import tables as compare_tables
 from bench_lib.compare.job import Comparison, find_runs, labelled, read
 from bench_lib.evaluate.job import Evaluation
+from bench_lib.evaluate.reading import gather
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.params.readings import CompareParams
 from bench_lib.readings import origins
-from bench_lib.readings.material import gather
 from bench_lib.report import header
 from bench_lib.report.caveats import caveats
 from bench_lib.runs import provenance
@@ -122,7 +122,7 @@ def test_times_of_different_devices_are_marked_where_they_stand_together(
     other = evaluate(root, seed=1, name="other")
 
     def costs() -> tuple[str, list[str]]:
-        found, _ = read(find_runs(["03_eval-*"]))
+        found, _ = read(find_runs(["03_eval-*"])[0])
         job = Comparison(CompareParams(published=[]), labelled(found))
         table = compare_tables.costs(job)
         return table.note, [row.cells[3].text for row in table.rows]

@@ -23,7 +23,8 @@ from bench_lib.params.readings import AblationParams
 from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
 from bench_lib.report.command import command
-from bench_lib.runs.folder import Run, last_written
+from bench_lib.runs.find import last_written
+from bench_lib.runs.folder import Run
 from bench_lib.runs.identity import Contents, about, contents, identity, same
 from bench_lib.score.instances import Instances
 

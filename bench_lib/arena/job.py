@@ -72,8 +72,9 @@ class Arena:
 
     def read(self) -> None:
         """Read all runs again from their folders."""
-        folders = [job.run.folder for job in self.jobs] or find_runs(self.params.runs)
-        found, left = read(folders, self.params.judge)
+        folders, unanswered = find_runs(self.params.runs)
+        found, left = read([job.run.folder for job in self.jobs] or folders, self.params.judge)
+        left += unanswered
         kept = [replace(m, stamp=self.params.stamp) for m in found if m.bench.shown_in == HERE]
         others = [m for m in found if m.bench.shown_in != HERE]
         left += [f"{m.run.folder.name}: it is about {m.bench.name}" for m in others]

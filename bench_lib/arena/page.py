@@ -10,6 +10,7 @@ from bench_lib.benches.arena import acts, story_page
 from bench_lib.benches.arena import figures as drawn
 from bench_lib.benches.arena import tables as tables_of
 from bench_lib.benches.arena.story import Story
+from bench_lib.errors import BenchError
 from bench_lib.readings import missing
 from bench_lib.readings.material import MISSING
 from bench_lib.report import exports
@@ -132,8 +133,18 @@ def of(job: Arena) -> Page:
 
 
 def write(job: Arena) -> Section:
-    """Write the report, and every table as CSV and LaTeX."""
+    """Write the report, and every table as CSV and LaTeX.
+
+    Raises:
+        BenchError: a run that was made here has something left undone.
+    """
+    undone = "; ".join(f"{one.run.folder.name}: {one.undone}" for one in job.jobs if one.undone)
+    if job.absent and undone:
+        raise BenchError(undone)
     if job.absent:
         return Section("Written", absent=f"Nothing. {job.absent}")
     home = paths.outputs() / f"08_streamarena-{job.params.name}"
-    return exports.written(exports.save_page(of(job), home))
+    files = exports.save_page(of(job), home)
+    if undone:
+        raise BenchError(f"{undone}; report: {paths.short(files[0][0])}")
+    return exports.written(files)

@@ -20,7 +20,7 @@ from bench_lib.readings import times
 from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
 from bench_lib.readings.origins import codes, devices
-from bench_lib.runs.folder import find_run, last_written
+from bench_lib.runs.find import answered_once, find_run, last_written
 from bench_lib.score import compare, published
 from bench_lib.score.instances import Instances
 from bench_lib.tasks import APM_BENCH
@@ -50,9 +50,11 @@ class Comparison:
             BenchError: a name that no run has, an ambiguous one, or an unknown published row.
         """
         published.choose(params.published)
-        found, left = read(find_runs(params.runs), params.judge)
+        folders, unanswered = find_runs(params.runs)
+        found, left = read(folders, params.judge)
         found, others = _of_one(found)
-        made = cls(params, labelled(found), (*left, *others), "" if found else NO_RUNS)
+        left += [*unanswered, *others]
+        made = cls(params, labelled(found), tuple(left), "" if found else NO_RUNS)
         if params.reference:
             made.reference  # noqa: B018 - an unknown one is an error now, not in the last cell
         return made
@@ -147,22 +149,25 @@ class Comparison:
         }
 
 
-def find_runs(wanted: list[str]) -> list[Path]:
+def find_runs(wanted: list[str]) -> tuple[list[Path], list[str]]:
     """Run folders by name, unique prefix, `latest` or pattern, each once, in the order asked for.
 
-    A pattern may match nothing; its matches come oldest first.
+    A pattern may match nothing; its matches come oldest first, without attempts that got no answer:
+    the second list names those.
     """
     home = paths.outputs() / "runs"
     known = {path.parent.name: path.parent for path in home.glob("*/manifest.json")}
     found: dict[str, Path] = {}
+    left: dict[str, str] = {}
     for name in wanted:
         if any(sign in name for sign in PATTERN):
             hits = sorted((p for n, p in known.items() if fnmatchcase(n, name)), key=last_written)
-            found |= {path.name: path for path in hits}
+            found |= {path.name: path for path in hits if answered_once(path)}
+            left |= {path.name: f"{path.name}: it holds no answer" for path in hits}
         else:
             path = find_run(name)
             found[path.name] = path
-    return list(found.values())
+    return list(found.values()), [why for name, why in left.items() if name not in found]
 
 
 def _of_one(found: list[Material]) -> tuple[list[Material], list[str]]:

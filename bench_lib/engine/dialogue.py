@@ -20,12 +20,11 @@ from bench_lib.engine.conditions import Feed
 from bench_lib.engine.walk import Walk
 from bench_lib.exchange import Alert, Note, Reply
 from bench_lib.memories.method import Method
-from bench_lib.schema import SCORABLE, Key, Response
+from bench_lib.schema import CENSORED, SCORABLE, Key, Response
 from bench_lib.tasks import WINDOW
 from bench_lib.video.stream import EPSILON_S, Clip
 
 NOT_SUPPORTED = "N/A: the method cannot speak unasked"
-CENSORED = "right-censored: the video ends before the case does"
 
 
 @dataclass

@@ -19,6 +19,7 @@ from bench_lib.content import digest
 from bench_lib.engine.kept import States
 from bench_lib.engine.walk import Walk
 from bench_lib.errors import BenchError
+from bench_lib.opening.serving import POOL, replies_at_once
 from bench_lib.schema import SCORABLE, Key, Response
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def ask_again(job: Evaluation, progress: bool = True) -> None:
             if not asks or not stack.enter_context(lock):
                 continue
             # At once, as far as the method allows, so that other requests are beside each.
-            pool = stack.enter_context(ThreadPoolExecutor(16)) if _together(job) else None
+            together = replies_at_once(job.method) > 1
+            pool = stack.enter_context(ThreadPoolExecutor(POOL)) if together else None
             for episode in job.episodes(trajectory, asks):
                 method = job.fresh()
                 if isinstance(method.served, CachedChat):
@@ -57,12 +59,6 @@ def ask_again(job: Evaluation, progress: bool = True) -> None:
 
                 Walk(method, episode, job.setting, states, emit, pool).run()
     job.run.sync()
-
-
-def _together(job: Evaluation) -> bool:
-    from bench_lib.opening.serving import replies_at_once
-
-    return replies_at_once(job.method) > 1
 
 
 def _chosen(job: Evaluation) -> set[Key]:

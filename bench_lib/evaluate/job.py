@@ -6,15 +6,13 @@ early, `plan()` says what the run will cost, `execute()` does what is not done y
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
-from tqdm.auto import tqdm
 
 from bench_lib import methods, prompts, sources
 from bench_lib.asks.ask import Ask
@@ -27,22 +25,19 @@ from bench_lib.engine.dialogue import Dialogue
 from bench_lib.engine.kept import States
 from bench_lib.engine.walk import Walk
 from bench_lib.errors import BenchError
-from bench_lib.evaluate.again import ask_again
+from bench_lib.evaluate import work
 from bench_lib.exchange import Generation
 from bench_lib.memories.method import Method
 from bench_lib.opening import chat
-from bench_lib.opening.serving import POOL, replies_at_once, runs_here, serve
+from bench_lib.opening.serving import replies_at_once, runs_here, serve
 from bench_lib.params.evaluate import EvalParams
-from bench_lib.runs.folder import Run, find_run
+from bench_lib.runs.find import find_run
+from bench_lib.runs.folder import Run
 from bench_lib.runs.identity import Contents, contents
 from bench_lib.runs.provenance import accelerators, device_of
 from bench_lib.schema import Dataset, Key, Response, Trajectory
 from bench_lib.tasks import APM_BENCH, MAX_NEW_TOKENS, Bench
 from bench_lib.video.session import mappings
-
-
-class Stopped(BaseException):
-    """Ends a thread at its next clip after the run was interrupted; not a failure of a method."""
 
 
 @dataclass
@@ -56,6 +51,7 @@ class Evaluation:
     method: Method
     setting: Setting
     run: Run
+    undone: str = ""
 
     @classmethod
     def open(cls, params: EvalParams, notebook: str = "03_eval") -> Evaluation:
@@ -74,8 +70,10 @@ class Evaluation:
         setting = _setting(params, method, bench)
         present = contents(data.trajectories)
         params = _from_states(params, present)
-        name, asked = params.name or params.method, [trajectory.id for trajectory in own]
-        run = Run.open(notebook, name, params.as_dict(), present, asked, **_turns(params, bench))
+        around = _around(params, bench, data)
+        asked = around.get("order") or [trajectory.id for trajectory in own]
+        name = params.name or params.method
+        run = Run.open(notebook, name, params.as_dict(), present, asked, **around)
         run.device = _works_on(method, params)
         notes = [getattr(method.served, kind, "") for kind in ("noise", "caveat")]
         run.note(
@@ -131,10 +129,10 @@ class Evaluation:
         done = self.run.done()
         found: list[Episode] = []
         for trajectory in self.trajectories:
-            found += self.episodes(trajectory, self._open(trajectory, done))
+            found += self.episodes(trajectory, self.open_asks(trajectory, done))
         return found
 
-    def _open(self, trajectory: Trajectory, done: Container[Key]) -> list[Ask]:
+    def open_asks(self, trajectory: Trajectory, done: Container[Key]) -> list[Ask]:
         """What is still to be asked; a dialogue is had again from its start."""
         asks = list(self.asks[trajectory.id])
         left = [ask for ask in asks if ask.key not in done]
@@ -169,41 +167,12 @@ class Evaluation:
         return plan(self)
 
     def execute(self, progress: bool = True) -> None:
-        """Do what is not done yet; the same command after a kill goes on where it stopped."""
-        self.run.begin()
-        waiting = self.pending()
-        total_s = sum(feed.duration_s for episode in waiting for feed in episode.feeds)
-        by_trajectory: dict[str, list[Episode]] = {}
-        for episode in waiting:
-            by_trajectory.setdefault(episode.trajectory.id, []).append(episode)
-        threads = 1 if runs_here(self.method) else self.params.workers
-        lock, stop = threading.Lock(), threading.Event()
-        groups = list(by_trajectory.values())
-        with tqdm(total=round(total_s), unit="s", desc="video", disable=not progress) as bar:
+        """Do what is not done yet; the same command after a kill goes on where it stopped.
 
-            def step(seconds: float) -> None:
-                if stop.is_set():
-                    raise Stopped
-                with lock:
-                    bar.update(seconds)
-
-            if threads == 1:
-                busy = [name for group in groups for name in self._trajectory(group, step)]
-            else:
-                with ThreadPoolExecutor(threads) as pool:
-                    jobs = [pool.submit(self._trajectory, group, step) for group in groups]
-                    try:
-                        busy = [name for job in jobs for name in job.result()]
-                    except BaseException:
-                        # The other threads stop at their next clip, and what they did is kept.
-                        stop.set()
-                        pool.shutdown(cancel_futures=True)
-                        raise
-        self.run.sync()
+        `undone` says afterwards what still has no answer.
+        """
+        self.undone = work.undone(self, work.execute(self, progress))
         self._note_pictures()
-        ask_again(self, progress)
-        if busy:
-            print(f"left to another process that is at work on them: {', '.join(busy)}")
 
     def _note_pictures(self) -> None:
         """Into the manifest: depth and transfer of the videos, and how they became RGB."""
@@ -212,22 +181,6 @@ class Evaluation:
         for how, names in mappings(sessions).items():
             known[how] = sorted({*known.get(how, []), *names})
         self.run.note(pictures=known)
-
-    def _trajectory(self, group: list[Episode], step: Callable[[float], None]) -> list[str]:
-        """Walk a trajectory's episodes; returns its id where another process holds it."""
-        name = group[0].trajectory.id
-        with ExitStack() as stack:
-            if not stack.enter_context(self.run.locked(f"trajectory {name}", wait=False)):
-                return [name]
-            trajectory = sources.prepare(group[0].trajectory)
-            # Another process may have finished it between the listing and the lock.
-            asks = self._open(trajectory, self.run.done())
-            pool = None
-            if replies_at_once(self.method) > 1:
-                pool = stack.enter_context(ThreadPoolExecutor(POOL))
-            for episode in self.episodes(trajectory, asks):
-                self.walk(episode, pool, step)
-        return []
 
     def walk(
         self,
@@ -289,11 +242,14 @@ def _works_on(method: Method, params: EvalParams) -> str:
     return names[0] if method.model == "chat" and kind == "vllm" and names else device_of("cpu")
 
 
-def _turns(params: EvalParams, bench: Bench) -> dict[str, Any]:
-    """What more identifies a run of dialogues: an answer depends on which others are asked."""
+def _around(params: EvalParams, bench: Bench, data: Dataset) -> dict[str, Any]:
+    """What more an answer depends on: other turns of its dialogue, whose sessions stand for its."""
+    found: dict[str, Any] = {}
     if bench.dialogue == "shared" and (params.tasks or params.limit):
-        return {"turns": [sorted(params.tasks), params.limit]}
-    return {}
+        found["turns"] = [sorted(params.tasks), params.limit]
+    if params.memory == "other":
+        found["order"] = [trajectory.id for trajectory in data.trajectories]
+    return found
 
 
 def _from_states(params: EvalParams, present: Contents) -> EvalParams:

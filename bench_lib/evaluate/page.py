@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench_lib import paths
+from bench_lib.errors import BenchError
 from bench_lib.evaluate.job import Evaluation
 from bench_lib.evaluate.reading import gather
 from bench_lib.files import write_whole
@@ -51,6 +53,25 @@ def replies(job: Evaluation) -> Section:
 def write(job: Evaluation) -> Path:
     """Write metrics.json and the report of a run, at any moment of it; says where the report is."""
     return paths.ShownPath(save(gather(job)))
+
+
+REPORTED = "BENCH_REPORTED"
+"""Environment variable with a file that `finish` adds the report's path to, for `make eval`."""
+
+
+def finish(job: Evaluation) -> Path:
+    """`write`, at the end of a run.
+
+    Raises:
+        BenchError: something is left undone; the report says what, and the message where it is.
+    """
+    path = write(job)
+    if os.environ.get(REPORTED):
+        with Path(os.environ[REPORTED]).open("a", encoding="utf-8") as told:
+            told.write(f"{path}\n")
+    if job.undone:
+        raise BenchError(f"{job.undone}; report: {paths.short(path)}")
+    return path
 
 
 def save(material: Material) -> Path:

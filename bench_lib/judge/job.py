@@ -23,7 +23,8 @@ from bench_lib.params.readings import JudgeParams
 from bench_lib.readings import judged
 from bench_lib.readings.benchmark import Benchmark
 from bench_lib.readings.material import Material
-from bench_lib.runs.folder import find_run
+from bench_lib.runs.find import find_run
+from bench_lib.runs.folder import Run
 from bench_lib.schema import KEY, Verdict
 from bench_lib.score.agreement import scores_of
 from bench_lib.score.cases import Case
@@ -82,7 +83,10 @@ class Judging:
         empty = not any((paths.outputs() / "runs").glob("*/manifest.json"))
         if params.run == "latest" and empty:
             return cls(params, None, model, NO_RUN)
-        material = reading.reread(find_run(params.run))
+        folder = find_run(params.run)
+        if Run(folder, {}).worked_on():
+            print(f"a process is at work on {folder.name}: what it answers later is not judged")
+        material = reading.reread(folder)
         if material.unread:
             raise BenchError(f"{material.run.folder.name} cannot be judged: {material.unread}")
         if params.variants and not material.bench.variants:

@@ -11,6 +11,9 @@ from bench_lib.memories.method import Method
 from bench_lib.opening import startup
 from bench_lib.params.evaluate import EvalParams
 
+POOL = 16
+"""Open calls per trajectory thread of a message model."""
+
 
 def serve(method: Method, params: EvalParams) -> Any:
     """A local backbone, a message model behind the reply cache, or None where none is needed."""
@@ -39,10 +42,6 @@ def serve(method: Method, params: EvalParams) -> Any:
     from bench_lib.chat.local import LocalChat
 
     return LocalChat(backbone)
-
-
-POOL = 16
-"""Open calls per trajectory thread of a message model."""
 
 
 def runs_here(method: Method) -> bool:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bench_lib.readings.material import Material
-from bench_lib.runs.folder import RETRIED
 from bench_lib.runs.provenance import code_of
+from bench_lib.schema import RETRIED
 
 APART = "¶"
 UNKNOWN = "a device that was not recorded"

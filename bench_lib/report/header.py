@@ -18,7 +18,6 @@ from bench_lib.report.score_table import why_missing
 from bench_lib.report.spans import busy_s, spans
 from bench_lib.report.text import DASH, duration, percent, plural, size
 from bench_lib.report.theme import colour
-from bench_lib.runs.folder import RETRIED
 from bench_lib.runs.provenance import code_of
 
 INPUT = {
@@ -70,7 +69,7 @@ def header(material: Material) -> Header:
     )
     total = len(material.responses)
     done = sum(r.status not in MISSING for r in material.responses)
-    left = sum(r.status in RETRIED for r in material.responses)
+    left = sum(not r.final for r in material.responses)
     state = "not complete" if left else "complete"
     line = f"{plural(done, 'ask')} of {total:,} answered, {state} · {params.condition} condition"
     condition = CONDITION[params.condition].format(recent=params.recent)

@@ -30,7 +30,7 @@ from typing import IO, Any
 
 from bench_lib import paths
 from bench_lib.content import digest
-from bench_lib.errors import BenchError, nearest
+from bench_lib.errors import BenchError
 from bench_lib.redact import scrubbed
 from bench_lib.runs.identity import (
     FORMAT,
@@ -43,7 +43,10 @@ from bench_lib.runs.identity import (
     same,
 )
 from bench_lib.runs.provenance import process
-from bench_lib.schema import Key, Response
+from bench_lib.schema import RETRIED, Key, Response
+
+AT_WORK = "at-work"
+"""The lock that all processes at work on a run share."""
 
 
 @dataclass
@@ -228,7 +231,7 @@ class Run:
 
     def done(self) -> set[Key]:
         """Keys that need no further work; errors are tried again by the same command."""
-        return {key for key, r in self.responses().items() if r.status not in RETRIED}
+        return {key for key, response in self.responses().items() if response.final}
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Replace metrics.json."""
@@ -250,6 +253,25 @@ class Run:
                 yield False
                 return
             yield True
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Let others see that this process is at work on the run (`worked_on`)."""
+        with (self.folder / "locks" / AT_WORK).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            yield
+
+    def worked_on(self) -> bool:
+        """Whether a living process is at work on it."""
+        path = self.folder / "locks" / AT_WORK
+        if not path.exists():
+            return False
+        with path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     def _replace(self, name: str, value: Mapping[str, Any]) -> None:
         temporary = self.folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
@@ -298,28 +320,3 @@ def runs_named(stem: str) -> Iterator[tuple[Run, dict[str, Any]]]:
         manifest = run.manifest()
         if f"{manifest.get('notebook')}-{manifest.get('name')}" == stem:
             yield run, manifest
-
-
-def find_run(name: str) -> Path:
-    """A run's folder by its name, a unique prefix, or `latest` (the one last written to)."""
-    home = paths.outputs() / "runs"
-    known = {path.parent.name: path.parent for path in home.glob("*/manifest.json")}
-    if not known:
-        raise BenchError(f"no run below {paths.short(home)}; run notebooks/03_eval.ipynb first")
-    if name == "latest":
-        return max(known.values(), key=last_written)
-    matching = [name] if name in known else sorted(n for n in known if n.startswith(name))
-    if len(matching) == 1:
-        return known[matching[0]]
-    if matching:
-        raise BenchError(f"{name!r} begins {len(matching)} runs: {', '.join(matching)}")
-    raise BenchError(f"unknown run {name!r}; {nearest(name, known)}")
-
-
-def last_written(folder: Path) -> float:
-    """When a run's records were last written to, as a time of its files."""
-    files = [folder / "manifest.json", *folder.glob("*.jsonl")]
-    return max(path.stat().st_mtime for path in files)
-
-
-RETRIED = ("error", "not_run")

@@ -22,7 +22,7 @@ from bench_lib.evaluate.job import Evaluation
 from bench_lib.params.evaluate import EvalParams
 from bench_lib.report import cards, frames, timeline
 from bench_lib.report.frames import GRID_FPS, Shot
-from bench_lib.runs.folder import find_run
+from bench_lib.runs.find import find_run
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +73,6 @@ def test_a_report_written_again_from_the_folder_is_the_same(job, outputs, capsys
         assert command_line.main(["report", name]) == 0
         assert capsys.readouterr().out.strip().endswith(f"{job.run.folder.name}.html")
         assert (outputs / f"{job.run.folder.name}.html").read_text() == first
-
-
-def test_where_writes_only_what_is_missing(job, outputs, capsys):
-    job.execute(progress=False)
-    path = outputs / f"{job.run.folder.name}.html"
-    assert command_line.main(["report", "latest", "--where"]) == 0
-    assert path.exists()
-    path.write_text("kept")
-    assert command_line.main(["report", "latest", "--where"]) == 0
-    assert path.read_text() == "kept"
-    assert str(path) in capsys.readouterr().out
 
 
 def test_data_that_is_gone_costs_questions_and_scores_not_the_report(job, outputs, capsys):
