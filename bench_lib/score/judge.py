@@ -233,7 +233,7 @@ class _Pass:
                 told += f"; {_advice(self.chat)}"
             with self._lock:
                 self.last_error = told
-                self.lasting[type(error)] += 1
+                self.lasting.update(kind for kind in LASTING if isinstance(error, kind))
             return blank.model_copy(update={"error": told, "rejected": error.rejected}), {}
         said, spent = reply.value, {} if reply.cached else reply.usage
         if not isinstance(said, Judgement):

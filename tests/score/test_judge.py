@@ -24,6 +24,7 @@ from bench_lib.messages.chat import (
     ChatError,
     ChatReply,
     RequestRefused,
+    RequestUnfit,
     TransportError,
 )
 from bench_lib.messages.contract import checked
@@ -417,9 +418,10 @@ def test_a_spent_budget_stops_and_says_so(run):
     assert len(fake.asked) == 4
 
 
-def test_a_wrong_key_ends_the_pass_early(run):
+@pytest.mark.parametrize("kind", [RequestRefused, RequestUnfit])
+def test_a_wrong_key_ends_the_pass_early(run, kind):
     trajectories, replies = set_of(40)
-    fake = FakeJudge(lambda number: RequestRefused("401: no such key"))
+    fake = FakeJudge(lambda number: kind("401: no such key"))
     with pytest.raises(BenchError, match="refuses every request: 401"):
         judge(run, cases_of(trajectories, replies), fake, workers=2, progress=False)
     assert len(fake.asked) < 20
