@@ -12,7 +12,7 @@ from bench_lib.readings.found import line
 from bench_lib.readings.material import Material
 from bench_lib.report.score_table import rate_cell, value_cells
 from bench_lib.report.tables import Cell, Row, Table, dash
-from bench_lib.report.text import plural
+from bench_lib.report.text import plural, reach
 from bench_lib.report.theme import colour
 from bench_lib.schema import Verdict
 from bench_lib.score import adaptive, failures
@@ -99,7 +99,7 @@ def scores(material: Material) -> Table:
 
 def _judged(one: pd.Series) -> tuple[Cell, ...]:
     low, high = float(one["bound_low"]), float(one["bound_high"])
-    bounds = Cell("") if math.isnan(low) else Cell(f"{low:.1f} to {high:.1f}")
+    bounds = Cell("") if math.isnan(low) else Cell(reach(low, high))
     return (*value_cells(one), bounds)
 
 

@@ -28,7 +28,8 @@ NOTE = (
     "beside it; the last row pools the probes of all tasks. Unparsed replies count as wrong, "
     "as do refusals, whose share stands by n; errors and asks not run are missing. Intervals take "
     "whole trajectories as the unit. "
-    "Gated judge scores of unjudged replies are bounds: were all of them given 1, or 5."
+    "Gated judge: its n are probes with a failed gate or a verdict, of those asked; while replies "
+    "are unjudged it is given by its bounds: were all of them given 1, or 5."
 )
 
 
@@ -113,9 +114,10 @@ def rate_cell(one: pd.Series, why: str) -> Cell:
 
 def _judge(one: pd.Series) -> Cell:
     value, low, high = (float(one[name]) for name in ("value", "bound_low", "bound_high"))
+    n = f"n {one['n']:,} / {one['expected']:,}"
     if not math.isnan(value):
-        return Cell(percent(value))
-    return dash(why_missing(one)) if math.isnan(low) else Cell(reach(low, high))
+        return Cell(percent(value), n)
+    return dash(why_missing(one)) if math.isnan(low) else Cell(reach(low, high), n)
 
 
 def why_missing(one: pd.Series) -> str:

@@ -137,6 +137,7 @@ def test_capability_means_weigh_tasks_equally(run, scored):
 
 def test_adaptive_tasks_by_polarity_gate_and_bounds(run, scored):
     shown = table_of(run)
+    asked = Counter(r["task"] for r in records(run, "responses"))
     for code in TASKS["Adaptive Response"]:
         own = [r for r in scored if r["task"] == code]
         sides = [[r for r in own if r["polarity"] == p] for p in ("positive", "negative")]
@@ -149,6 +150,8 @@ def test_adaptive_tasks_by_polarity_gate_and_bounds(run, scored):
         assert cells[8].text == f"{gate:.2f}"
         low, high = (bound(own, g) for g in (1, 5))
         assert cells[9].text == f"{low:.1f} to {high:.1f}"
+        entered = sum(not r["right"] for r in own)
+        assert cells[9].sub == f"n {entered} / {asked[code]}", "judged ones and failed gates"
 
 
 def bound(own, g):
@@ -266,3 +269,21 @@ def test_a_walk_done_again_is_said_and_not_counted_twice(build):
     made = tables.work(fresh)
     assert made.rows == before
     assert re.search(r"\b1 walks? of a session", made.note)
+
+
+def test_a_score_is_rounded_in_one_way_wherever_it_stands(run):
+    """Two digits for the score, one for its interval and its bounds, in all tables of a run."""
+    from bench_lib.report import analysis_tables
+
+    cells = table_of(run)
+    part = next(r for r in analysis_tables.baselines(run).rows if r.cells[0].text == "this run")
+    columns = analysis_tables.baselines(run).columns
+    for code in TASKS["Cross-session Understanding"]:
+        assert part.cells[columns.index(code)].text == cells[code][2].text
+    strata = analysis_tables.splits(run)
+    texts = [c for row in strata.rows if row.kind != "group" for c in row.cells[1:]]
+    for cell in texts:
+        assert re.fullmatch(r"\d+\.\d\d|\d+\.\d to \d+\.\d|—", cell.text), cell.text
+        assert re.fullmatch(r"(\[\d+\.\d, \d+\.\d\] |unjudged, )?n [\d,]+/[\d,]+, G \d+|", cell.sub)
+        if re.match(r"\d+\.\d\d$", cell.text):
+            assert bool(cell.why) != cell.sub.startswith("["), "no interval has a reason"

@@ -14,6 +14,7 @@ from bench_lib.readings.material import Material
 from bench_lib.report.cells import score_cell
 from bench_lib.report.score_table import value_cells
 from bench_lib.report.tables import Cell, Row, Table, dash
+from bench_lib.report.text import reach
 from bench_lib.report.theme import colour
 from bench_lib.schema import Verdict
 from bench_lib.score import aggregate, compare, published
@@ -45,7 +46,7 @@ def capabilities(material: Material) -> Table:
         one = line(found, code)
         kind = "mean" if code == REACTIVE else "plain"
         low, high = float(one["bound_low"]), float(one["bound_high"])
-        bounds = Cell("") if math.isnan(low) else Cell(f"{low:.1f} to {high:.1f}")
+        bounds = Cell("") if math.isnan(low) else Cell(reach(low, high))
         label = "RTP, HR and Tool together" if code == REACTIVE else names[code]
         shown = "pooled" if code == REACTIVE else code
         cells = (Cell(shown), Cell(label), *value_cells(one), bounds)
