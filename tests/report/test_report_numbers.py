@@ -19,6 +19,7 @@ TASKS = {
     "Real-time Perception": ["ACR", "CT", "OCR", "STU"],
     "Adaptive Response": ["ERA", "RCR", "MPA", "PRM", "TPG"],
 }
+SCORED = ("ok", "repaired", "unparsed", "refused")
 SIGNS = {None: "", "positive": " +", "negative": " −"}
 
 
@@ -34,7 +35,7 @@ def keys(material):
 
 def right(record, answers):
     """The gate, from the protocol's table."""
-    if record["status"] == "unparsed":
+    if record["status"] in ("unparsed", "refused"):
         return False
     if record["polarity"] == "negative":
         return record["decision"] == "SILENT"
@@ -80,7 +81,7 @@ def run(build):
 
 @pytest.fixture
 def scored(run):
-    found = [r for r in records(run, "responses") if r["status"] in ("ok", "repaired", "unparsed")]
+    found = [r for r in records(run, "responses") if r["status"] in SCORED]
     answers = keys(run)
     return [{**r, "right": right(r, answers)} for r in found]
 
@@ -113,7 +114,9 @@ def test_accuracy_its_n_and_its_interval(run, scored):
         own = [r for r in scored if r["task"] == code]
         value, interval, n, groups = shown[code][2:6]
         assert value.text == f"{100 * mean(r['right'] for r in own):.2f}", code
-        assert (n.text, n.sub) == (str(len(own)), "/ 24")
+        refused = 100 * mean(r["status"] == "refused" for r in own)
+        told = f"/ 24, {refused:.1f} % refused" if refused else "/ 24"
+        assert (n.text, n.sub) == (str(len(own)), told)
         assert groups.text == str(len({r["trajectory"] for r in own}))
         assert interval.text == limits(own), code
         shows += interval.text != DASH
