@@ -76,10 +76,6 @@ class Chronicle:
         events = self.world.films[film].events
         return next((e for e in events if e.start_s <= t_s < e.end_s), events[-1])
 
-    def last_seen(self, item: Item, film: int, t_s: float) -> Event | None:
-        """The newest event before an instant during which a thing was in view."""
-        return next((e for e in self.before(film, t_s)[::-1] if self.in_view(item, e)), None)
-
     def once(self, film: int, t_s: float) -> list[Event]:
         """Events of acts with a thing that were done exactly once by then."""
         events = [e for e in self.before(film, t_s) if e.act and e.act.item]
