@@ -79,7 +79,13 @@ def test_the_release_agrees(case: dict, monkeypatch: pytest.MonkeyPatch) -> None
         np.testing.assert_allclose(sorted(centres.tolist()), sorted(case["centres"]), atol=2e-3)
     else:
         np.testing.assert_allclose(centres, case["centres"], atol=2e-3)
-        assert list(memory.detail.numbers) == case["detail"]
+        heavy = torch.argsort(memory.context.weights, descending=True, stable=True)
+        pooled = {view.number: view.pooled[0].flatten() for view in seen}
+        for one, own, theirs in zip(heavy, memory.detail.numbers, case["detail"], strict=False):
+            # A centre of two grids lies midway: which of them is nearer is rounding's to say.
+            apart = [(centres[one] - pooled[number]).norm() for number in (own, theirs)]
+            np.testing.assert_allclose(*apart, atol=1e-3)
+        assert len(memory.detail.numbers) == len(case["detail"])
     if "positions" in case:
         where = fv.am_rope(memory.detail.numbers, memory.context.index.round().tolist(), (4, 4))
         assert where.tolist() == case["positions"]
