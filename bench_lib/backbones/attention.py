@@ -37,7 +37,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
         mask: Tensor = causal_lower_right(n, m)
     else:
-        mask = torch.ones(n, m, dtype=torch.bool).tril(m - n)
+        mask = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
     return F.scaled_dot_product_attention(
         q[None], k[None], v[None], attn_mask=mask, enable_gqa=grouped
     )[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,9 +77,10 @@ def test_what_a_server_tells_reaches_the_manifest_and_binds_later_processes(outp
         job = Evaluation.open(params)
         job.plan()
         assert servers(job.method.served.chat)[0].cache_tokens == 1600
+        job.execute(progress=False)
         name = "toy-2"
         with pytest.raises(BenchError, match=r"model named: .*'toy-2' now.*'toy-1' before"):
-            Evaluation.open(params).plan()
+            Evaluation.open(replace(params, limit=2)).plan()
     (about,) = job.run.manifest()["facts"]["servers"]
     assert (about["version"], about["model"]) == ("0.32.0", "toy-1")
     assert about["engine"]["enable_prefix_caching"] == "True"

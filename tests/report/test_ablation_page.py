@@ -25,7 +25,7 @@ from bench_lib.params.evaluate import EvalParams
 from bench_lib.params.readings import AblationParams, CompareParams, JudgeParams
 from bench_lib.readings.material import Material
 from bench_lib.report.tables import Row, Table
-from bench_lib.schema import Candidate, Option, Probe, Response, Session, Span, Trajectory
+from bench_lib.schema import SCORABLE, Candidate, Option, Probe, Response, Session, Span, Trajectory
 from bench_lib.score.instances import instances
 
 Build = Callable[..., Material]
@@ -67,9 +67,9 @@ def accuracy(material: Material, tasks: tuple[str, ...]) -> float:
     means = []
     for task in tasks:
         own = [
-            r["passed"]
+            bool(r["passed"])
             for r in material.run.read("responses")
-            if r["task"] == task and r["status"] in ("ok", "repaired", "unparsed")
+            if r["task"] == task and r["status"] in SCORABLE
         ]
         means.append(100 * sum(own) / len(own))
     return sum(means) / len(means)
@@ -118,9 +118,9 @@ def test_scores_and_their_spread(made: Ablation) -> None:
 def test_the_oracle_gain_is_paired(made: Ablation) -> None:
     right = [
         {
-            (r["candidate"], r["probe"]): (r["task"], r["passed"])
+            (r["candidate"], r["probe"]): (r["task"], bool(r["passed"]))
             for r in made.found["one", condition].run.read("responses")
-            if r["status"] in ("ok", "repaired", "unparsed")
+            if r["status"] in SCORABLE
         }
         for condition in ("standard", "oracle")
     ]

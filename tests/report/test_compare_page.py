@@ -22,6 +22,7 @@ from bench_lib.readings import missing
 from bench_lib.readings.material import Material
 from bench_lib.report import exports
 from bench_lib.report.tables import Cell, Row, Table, dash
+from bench_lib.schema import SCORABLE
 from bench_lib.score import published
 from bench_lib.score.compare import differences
 from bench_lib.tasks import APM_BENCH
@@ -46,9 +47,9 @@ def flipped(response: Any) -> Any:
 def accuracy(material: Material, task: str) -> float:
     """Percent right of the scored, from the files."""
     counted = [
-        r["passed"]
+        bool(r["passed"])
         for r in material.run.read("responses")
-        if r["task"] == task and r["status"] in ("ok", "repaired", "unparsed")
+        if r["task"] == task and r["status"] in SCORABLE
     ]
     return 100 * sum(counted) / len(counted)
 
@@ -79,9 +80,9 @@ def test_the_paired_difference_is_that_of_shared_probes(build: Build) -> None:
     job = two(build, groups=["ER"])
     keys = [
         {
-            (r["candidate"]): r["passed"]
+            (r["candidate"]): bool(r["passed"])
             for r in m.run.read("responses")
-            if r["task"] == "ER" and r["status"] in ("ok", "repaired", "unparsed")
+            if r["task"] == "ER" and r["status"] in SCORABLE
         }
         for m in job.materials.values()
     ]

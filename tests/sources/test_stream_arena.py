@@ -38,7 +38,14 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_time(trajectory: Trajectory) -> list[Candidate]:
-    return sorted(trajectory.candidates, key=lambda c: c.probes[0].t_s)
+    """Candidates in time order, less what no field of StreamArena says: what a glance shows."""
+    plain = [
+        c.model_copy(
+            update={"probes": tuple(p.model_copy(update={"glance": {}}) for p in c.probes)}
+        )
+        for c in trajectory.candidates
+    ]
+    return sorted(plain, key=lambda c: c.probes[0].t_s)
 
 
 def bare(candidate: Candidate) -> Candidate:
