@@ -27,7 +27,7 @@ class States:
 
     Without a saved state a trajectory is observed again from its start when a run is resumed.
     `source` are the kept states of another run, from which every episode must begin. States of an
-    episode share packs (see `methods.packs`): each writes what is new. In another `form` than
+    episode share packs (see `state.packs`): each writes what is new. In another `form` than
     `exact` the stream goes on from what was saved, so that an answer does not depend on whether the
     run was resumed.
     """

@@ -167,7 +167,7 @@ class Chat(ABC):
         raise BenchError(f"{self.id} was not opened by a name and cannot open {spec!r}")
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors `[n, d]` of texts; lexical by default (`chat/lexical.py`)."""
+        """Unit vectors `[n, d]` of texts; lexical by default (`messages/lexical.py`)."""
         from bench_lib.messages.lexical import embed
 
         return embed(texts)

@@ -43,7 +43,7 @@ class Material:
     `generated`, `own` and `data_judge` are what the source says of its data (`schema.Dataset`).
 
     `judge` names whose verdicts count; empty means the judge that judged last. `stamp` says by
-    which of its stamps an alert is scored (see `score.arena`).
+    which of its stamps an alert is scored (see `tasks.STAMPS`).
     """
 
     run: Run

@@ -2,7 +2,7 @@
 
 One loop serves all streams of a process. It and the threads of model calls are daemons: an
 abandoned call must not keep the process alive. Cancelling the task that waits for a call abandons
-the call at once and tells it so through `chat.abort`, where the backend looks.
+the call at once and tells it so through `messages.abort`, where the backend looks.
 """
 
 from __future__ import annotations
