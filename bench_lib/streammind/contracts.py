@@ -1,4 +1,4 @@
-"""What each worker may reply: pydantic models, one repair, the re-ask of `messages.contract.checked`.
+"""What each worker may reply: pydantic models, one repair, that of `messages.contract.checked`.
 
 A reply that breaks its contract after one repair raises ValueError, which the caller's backend
 answers with one re-ask; raw rejected replies stay in the log. Frame ids that were not shown are
