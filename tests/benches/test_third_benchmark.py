@@ -54,6 +54,16 @@ def test_it_is_evaluated_judged_and_compared(tmp_path: Path, outputs: Path) -> N
     assert "THEN" in told
 
 
+def test_runs_of_two_benchmarks_are_never_mixed(tmp_path: Path, outputs: Path) -> None:
+    first = run(tmp_path, 1, name="one")
+    other = Evaluation.open(EvalParams(method="null", source="dollhouse-small", limit=1))
+    other.execute(progress=False)
+    names = [job.run.folder.name for job in (first, other)]
+    compared = Comparison.open(CompareParams(runs=names))
+    assert list(compared.materials) == ["one"]
+    assert [text for text in compared.left_out if "it is about apm, the others about quiz" in text]
+
+
 def test_its_tasks_are_chosen_by_code(tmp_path: Path, outputs: Path) -> None:
     job = run(tmp_path, 1, tasks=["THEN"])
     assert {response.task for response in job.responses()} == {"THEN"}
